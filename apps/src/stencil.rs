@@ -36,7 +36,7 @@ where
             for _ in 0usize..self.send_edges(cx, iteration) {
                 when!(halo(i, side, edge) if i == iteration => self.set_halo(cx, side, &edge));
             }
-            let change: f64 = reduce!(cx, f64::max, self.relax(cx));
+            let change: f64 = reduce!(cx, f64::max, self.relax(cx, iteration));
             self.charge(cx, 0);
             if self.rules.finished(iteration, change) {
                 // Added in the order of the blocks, not of arrival.
@@ -77,8 +77,8 @@ where
     }
 
     /// Replaces the cells; returns the largest change.
-    fn relax(&mut self, cx: &Cx<Self>) -> f64 {
-        let times = self.rules.repeats(cx.index(), cx.shape());
+    fn relax(&mut self, cx: &Cx<Self>, iteration: u32) -> f64 {
+        let times = self.rules.repeats(cx.index(), cx.shape(), iteration);
         let change = self.cells.relax(times);
         self.charge(cx, self.cells.count() * times as usize);
         change
@@ -157,6 +157,10 @@ pub struct Rules {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub imbalance: u32,
 
+    /// Iterations after which the corner of --imbalance moves on by one block along each dimension, and around the domain; 0: it stays
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub move_every: u32,
+
     /// Load of the update of a cell, in seconds [default: the load is measured]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub charge: Option<f64>,
@@ -165,7 +169,15 @@ pub struct Rules {
 impl Default for Rules {
     /// The defaults of the flags.
     fn default() -> Self {
-        Rules { iterations: 500, tolerance: 0.0, periodic: false, lb_every: 100, imbalance: 1, charge: None }
+        Rules {
+            iterations: 500,
+            tolerance: 0.0,
+            periodic: false,
+            lb_every: 100,
+            imbalance: 1,
+            move_every: 0,
+            charge: None,
+        }
     }
 }
 
@@ -181,9 +193,13 @@ impl Rules {
         iteration.is_multiple_of(self.lb_every)
     }
 
-    /// The work factor of a block.
-    pub fn repeats<const D: usize>(&self, index: [i32; D], shape: [i32; D]) -> u32 {
-        let in_the_corner = (0..D).all(|d| 2 * index[d] < shape[d]);
+    /// The work factor of a block in an iteration.
+    pub fn repeats<const D: usize>(&self, index: [i32; D], shape: [i32; D], iteration: u32) -> u32 {
+        let moved = i64::from(iteration.checked_div(self.move_every).unwrap_or(0));
+        let in_the_corner = (0..D).all(|d| {
+            let from_the_corner = (i64::from(index[d]) - moved).rem_euclid(i64::from(shape[d]));
+            2 * from_the_corner < i64::from(shape[d])
+        });
         if in_the_corner { self.imbalance } else { 1 }
     }
 }

@@ -53,6 +53,9 @@ pub struct Kept {
     pub migrations: u64,
     /// The objects that moved nevertheless, because moving only these pays.
     pub applied_migrations: u64,
+    /// Whether the assignment was not applied because it is not known whether loads last: then the next step shows what it would
+    /// have gained.
+    pub is_trial: bool,
 }
 
 impl std::fmt::Display for Kept {
@@ -63,6 +66,7 @@ impl std::fmt::Display for Kept {
             table::seconds(self.migration_seconds)
         );
         match self.applied_migrations {
+            _ if self.is_trial => write!(f, "kept until it is known whether loads last: would save ")?,
             0 => write!(f, "kept: would save ")?,
             part => write!(f, "moved only {}, which pays: all would save ", table::count(part, "object"))?,
         }

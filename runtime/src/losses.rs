@@ -6,9 +6,9 @@
 //! extrapolates the loads linearly to choose the number of iterations until the next step, the losses so far decide here:
 //! they react to sudden changes, and cost at most as much again as the steps themselves.
 //!
-//! A step that gained nothing doubles the loss that the next one needs.
+//! A loss counts with the part of it that a step is expected to avoid, as known from past steps. Where that is not known, because
+//! the PEs decide without a list of objects, a step that gained nothing halves what later losses count.
 
-use equipoise_strategies::cost::Metrics;
 use serde::{Deserialize, Serialize};
 
 /// The loads of the PEs of a subtree since the last sync point.
@@ -40,20 +40,21 @@ impl Loads {
 /// An excess below this part of the average is noise.
 const NOISE: f64 = 0.01;
 
-/// The most doublings of the loss that a step needs.
-const MOST_DOUBLINGS: i32 = 10;
+/// The least part of a loss that counts.
+const LEAST_CREDIT: f64 = 1.0 / 1024.0;
 
 /// What the first step is assumed to cost, before one was measured.
 const FIRST_COST_SECONDS: f64 = 2e-4;
 
 /// The losses since the last step, and what steps cost.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Losses {
-    /// The steps so far, and the sum of their costs.
-    steps: u32,
-    cost_seconds: f64,
+    /// The cost of a step, if one was measured; each step halves the weight of those before it.
+    cost_seconds: Option<f64>,
     /// The loss since the last step.
     lost_seconds: f64,
+    /// The part of a loss that a step is expected to avoid.
+    credit: f64,
     /// The excess of the most loaded PE over the average, as a part of the average, that remained after the last step.
     rest: f64,
     /// The excess in the last interval, and in the last one before the last step.
@@ -61,8 +62,26 @@ pub(crate) struct Losses {
     excess_before: f64,
     /// Whether there was no sync point since the last step.
     is_fresh: bool,
-    /// Steps in a row that gained nothing.
-    useless: i32,
+    /// Whether the next sync point becomes a step in any case.
+    is_due: bool,
+    /// Whether the gains of steps are judged here, and not by what their assignments delivered.
+    judges: bool,
+}
+
+impl Default for Losses {
+    fn default() -> Self {
+        Losses {
+            cost_seconds: None,
+            lost_seconds: 0.0,
+            credit: 1.0,
+            rest: 0.0,
+            excess: 0.0,
+            excess_before: 0.0,
+            is_fresh: false,
+            is_due: false,
+            judges: false,
+        }
+    }
 }
 
 impl Losses {
@@ -73,31 +92,34 @@ impl Losses {
         if std::mem::take(&mut self.is_fresh) {
             let promised_gain = self.rest < self.excess_before * (1.0 - NOISE);
             let gained = self.excess < self.excess_before * (1.0 - NOISE);
-            match (promised_gain, gained) {
-                (_, true) => self.useless = 0,
-                (true, false) => self.useless = (self.useless + 1).min(MOST_DOUBLINGS),
-                (false, false) => {}
+            if self.judges && gained {
+                self.credit = 1.0;
+            } else if self.judges && promised_gain {
+                self.credit = (self.credit / 2.0).max(LEAST_CREDIT);
             }
             // What the step promised is better than what was measured if the loads have changed since.
             self.rest = self.rest.min(self.excess);
         }
         let lost = self.excess - self.rest;
         if lost > NOISE {
-            self.lost_seconds += lost * average;
+            self.lost_seconds += self.credit * lost * average;
         }
-        let cost = match self.steps {
-            0 => FIRST_COST_SECONDS,
-            steps => self.cost_seconds / f64::from(steps),
-        };
-        self.lost_seconds > cost * f64::from(1 << self.useless)
+        std::mem::take(&mut self.is_due)
+            || self.lost_seconds > self.cost_seconds.unwrap_or(FIRST_COST_SECONDS)
     }
 
-    /// A step was decided that cost this time, with these metrics of its placement.
-    pub(crate) fn stepped(&mut self, cost_seconds: f64, after: &Metrics) {
-        self.steps += 1;
-        self.cost_seconds += cost_seconds;
+    /// The next sync point becomes a step.
+    pub(crate) fn step_next(&mut self) {
+        self.is_due = true;
+    }
+
+    /// A step was decided that cost this time, and after which the most loaded PE is expected to exceed the average by `rest` of it.
+    /// `credit` is the part of a loss that a step is expected to avoid, if it is known.
+    pub(crate) fn stepped(&mut self, cost_seconds: f64, rest: f64, credit: Option<f64>) {
+        self.cost_seconds = Some(self.cost_seconds.map_or(cost_seconds, |mean| (mean + cost_seconds) / 2.0));
         self.lost_seconds = 0.0;
-        self.rest = after.imbalance;
+        (self.rest, self.judges) = (rest, credit.is_none());
+        self.credit = credit.unwrap_or(self.credit);
         self.excess_before = self.excess;
         self.is_fresh = true;
     }
@@ -115,17 +137,13 @@ mod tests {
         all
     }
 
-    fn after(imbalance: f64) -> Metrics {
-        Metrics { imbalance, ..Metrics::default() }
-    }
-
     /// The sync points that become steps which cost 1 s, of 100, if the PEs have the loads that `loads` gives for a point and the
     /// last step. A step leaves what `rest` says.
     fn steps(mut loads: impl FnMut(usize, usize) -> Vec<f64>, rest: f64) -> Vec<usize> {
         let (mut losses, mut steps) = (Losses::default(), Vec::new());
         for point in 0..100 {
             if losses.need_step(of_pes(&loads(point, steps.last().copied().unwrap_or(0)))) {
-                losses.stepped(1.0, &after(rest));
+                losses.stepped(1.0, rest, None);
                 steps.push(point);
             }
         }
@@ -163,5 +181,24 @@ mod tests {
         // The strategy promises a balance that never comes.
         let steps = steps(|_, _| vec![2.0, 0.0], 0.0);
         assert!(steps.len() < 9 && steps.windows(3).all(|at| at[2] - at[1] >= at[1] - at[0]), "{steps:?}");
+    }
+
+    #[test]
+    fn losses_count_with_the_part_that_steps_avoid() {
+        let until_a_step = |credit| {
+            let mut losses = Losses::default();
+            losses.stepped(1.0, 0.0, Some(credit));
+            (1..=1000).find(|_| losses.need_step(of_pes(&[2.0, 1.0]))).expect("a step follows")
+        };
+        // An excess of 0.5 s a point, and a step that cost 1 s.
+        assert_eq!((until_a_step(1.0), until_a_step(0.5), until_a_step(0.125)), (3, 5, 17));
+    }
+
+    #[test]
+    fn a_step_can_be_ordered_for_the_next_sync_point() {
+        let mut losses = Losses::default();
+        losses.step_next();
+        assert!(losses.need_step(of_pes(&[1.0, 1.0])));
+        assert!(!losses.need_step(of_pes(&[1.0, 1.0])));
     }
 }

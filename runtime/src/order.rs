@@ -300,6 +300,8 @@ pub(crate) struct ObjectStatistics {
     pub(crate) rank: u32,
     pub(crate) index: ObjectIndex,
     pub(crate) load_seconds: f64,
+    /// The part of the load that is of the last interval between sync points.
+    pub(crate) interval_part: f32,
     pub(crate) bytes: Option<u64>,
     pub(crate) migratable: bool,
     pub(crate) edges: Vec<Sent>,

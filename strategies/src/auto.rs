@@ -1,21 +1,23 @@
 //! `AutoLB`: tries cheap strategies first, and dearer ones only if what they could gain pays for their thinking.
 //!
-//! Every answer, and the present placement, is judged by the time of the coming periods: the predicted time of a period
-//! ([`step_seconds`](crate::cost::step_seconds())) times the horizon, plus the predicted time of the migrations, plus the
-//! time to think. No placement can be faster than the lower bound of the largest load. So the search ends when the best
-//! answer is close to that bound, or when the next candidate would think longer than it could gain.
+//! Every answer is judged by the time of the coming periods: the predicted time of a period
+//! ([`step_seconds`](crate::cost::step_seconds())) times the horizon, plus the predicted time of the migrations. No placement can be
+//! faster than the lower bound of the largest load. So a candidate is tried only if it thinks for less time than it could gain.
 //!
 //! A strategy has no clock. What a candidate needs to think is the time that the database has of it, else an estimate per
-//! object. A run corrects both kinds of predictions: the times to think by how long steps thought, and the predicted periods
-//! of a candidate by what it delivered, the time of the periods after its steps divided by the predicted one. Loads that change
-//! make all placements worse than predicted. So the present placement counts like the candidate that delivered best, and a
-//! candidate that was never applied counts as predicted. Where periods cannot be predicted, because costs or communication are unknown, the largest load decides, then
-//! hop-bytes and moves; strategies that think long are then not tried.
+//! object. A run corrects three predictions ([`Costs`](equipoise_model::costs::Costs)): the times to think; what part of the predicted
+//! gains a candidate `delivered`, which is small where loads do not last; and what part of the possible gain it `found`, so that a
+//! candidate that finds little is seldom tried. A candidate that was never applied counts as the others did in the mean.
+//!
+//! Where periods cannot be predicted, because costs or communication are unknown, the largest load decides, then hop-bytes and moves;
+//! strategies that think long are then not tried.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use equipoise_model::assignment::{Attempt, Note};
+use equipoise_model::costs::Costs;
 use equipoise_model::database::Object;
 use equipoise_model::descriptor::Descriptor;
 use equipoise_model::params::{Param, ParamError, Params};
@@ -56,6 +58,10 @@ pub struct AutoLb {
 /// A possible gain below this part of the coming periods is not worth thinking.
 const NEGLIGIBLE: f64 = 0.01;
 
+/// Predictions that differ by less than this part, their median error on simulated machines, are taken to be equal; then hop-bytes and
+/// moves decide.
+const CLOSE: f64 = 0.03;
+
 /// A candidate that thinks longer than this per object is not tried where periods cannot be predicted.
 const QUICK_SECONDS_PER_OBJECT: f64 = 5e-6;
 
@@ -77,7 +83,7 @@ struct Tried<'a> {
     name: &'a str,
     pe_of: Vec<u32>,
     metrics: Metrics,
-    /// The time of the coming periods with migrations and thinking; `None` if it cannot be predicted.
+    /// The time of the coming periods with migrations; `None` if it cannot be predicted.
     coming_seconds: Option<f64>,
 }
 
@@ -90,23 +96,21 @@ impl Strategy for AutoLb {
     ) -> Result<Assignment, StrategyError> {
         check(database, topology)?;
         let delivered = Delivered::of(database, &self.candidates);
-        let on = (database, topology);
-        let present = self.judged(on, "the present placement", database.placement(), delivered.best(), 0.0);
-        let mut tried = vec![present];
-        let mut attempts = Vec::new();
+        let metrics = |placement: &[u32]| Metrics::of(database, topology, placement);
+        let (placement, present) = (database.placement(), metrics(&database.placement()));
+        let mut tried = vec![self.judged("the present placement", placement, present.clone(), &present, 1.0)];
+        let mut attempts: Vec<Attempt> = Vec::new();
         // Objects leave PEs that are not available: then the present placement is no answer.
         let must_move = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
         let mut is_answer = !database.objects.iter().any(must_move);
         let mut sentence = String::new();
-        let mut thought = 0.0;
         let mut best = 0;
-        for Candidate { choice, seconds_per_object } in &self.candidates {
-            let recorded =
-                database.costs.as_ref().and_then(|costs| costs.strategies.get(&choice.spec)).copied();
-            let thinking = recorded.unwrap_or(seconds_per_object * database.objects.len() as f64);
+        for candidate in &self.candidates {
+            let choice = &candidate.choice;
+            let expected = candidate.expected(database, delivered.of_spec(&choice.spec));
+            let possible_seconds = self.possible_seconds(&tried[best], &expected);
             let needs_more = choice.needs_communication && !database.communication_recorded;
-            let could_pay = || self.could_pay(&tried[best], delivered.best(), thinking, *seconds_per_object);
-            if needs_more || is_answer && !could_pay() {
+            if needs_more || is_answer && !candidate.could_pay(&tried[best], possible_seconds, &expected) {
                 _ = write!(sentence, "; {} was not tried", choice.spec);
                 continue;
             }
@@ -115,16 +119,18 @@ impl Strategy for AutoLb {
             if answer.check(database).is_err() {
                 continue;
             }
-            thought += thinking;
-            let factor = delivered.of_spec(&choice.spec);
-            tried.push(self.judged(on, &choice.spec, answer.pe_of, factor, thought));
+            let after = metrics(&answer.pe_of);
+            tried.push(self.judged(&choice.spec, answer.pe_of, after, &present, expected.delivered));
+            let last = tried.len() - 1;
+            let is_best = !is_answer || is_better(&tried[last], &tried[best], &tried[0].metrics);
             attempts.push(Attempt {
                 spec: choice.spec.clone(),
-                thinking_seconds: thinking,
+                thinking_seconds: expected.thinking_seconds,
+                // The best may be as fast as the one before, and better in other respects.
+                found: if is_best { 1.0 } else { part_found(&tried[best], &tried[last], possible_seconds) },
                 is_chosen: false,
             });
-            let last = tried.len() - 1;
-            if !is_answer || is_better(&tried[last], &tried[best], &tried[0].metrics) {
+            if is_best {
                 best = last;
             }
             if !is_answer {
@@ -148,7 +154,7 @@ impl Strategy for AutoLb {
     }
 }
 
-/// The candidates that were applied in the run, with the time of the periods after their steps divided by the predicted time.
+/// The candidates that were applied in the run, each with the part of its predicted gains that it delivered.
 struct Delivered<'a>(Vec<(&'a str, f64)>);
 
 impl<'a> Delivered<'a> {
@@ -158,46 +164,81 @@ impl<'a> Delivered<'a> {
         Delivered(all.filter_map(|spec| Some((spec, factor(spec)?))).collect())
     }
 
+    /// That of a strategy; of one that was never applied, the mean of the others.
     fn of_spec(&self, spec: &str) -> f64 {
-        self.0.iter().find(|(known, _)| *known == spec).map_or(1.0, |(_, factor)| *factor)
-    }
-
-    /// The factor of the candidate that delivered best.
-    fn best(&self) -> f64 {
-        self.0.iter().map(|(_, factor)| *factor).reduce(f64::min).unwrap_or(1.0)
+        let known = self.0.iter().find(|(known, _)| *known == spec);
+        let mean = || self.0.iter().map(|(_, part)| part).sum::<f64>() / self.0.len() as f64;
+        known.map_or_else(|| if self.0.is_empty() { 1.0 } else { mean() }, |(_, part)| *part)
     }
 }
 
 impl AutoLb {
-    /// The costs of an answer. Its periods take `factor` times the predicted time.
+    /// An answer with its costs. It is expected to save a part of the predicted time.
     fn judged<'a>(
         &self,
-        (database, topology): (&Database, &dyn Topology),
         name: &'a str,
         pe_of: Vec<u32>,
-        factor: f64,
-        thought_seconds: f64,
+        metrics: Metrics,
+        present: &Metrics,
+        part: f64,
     ) -> Tried<'a> {
-        let metrics = Metrics::of(database, topology, &pe_of);
-        let times = metrics.step_seconds.zip(metrics.migration_seconds);
-        let coming_seconds =
-            times.map(|(period, moving)| self.horizon * factor * period + moving + thought_seconds);
+        let coming_seconds = present
+            .step_seconds
+            .zip(metrics.migration_seconds)
+            .map(|(period, moving)| self.horizon * (period - part * present.gain_seconds(&metrics)) + moving);
         Tried { name, pe_of, metrics, coming_seconds }
     }
 
-    /// Whether a candidate that thinks for this time could be better than the best answer so far.
-    fn could_pay(&self, best: &Tried, factor: f64, thinking_seconds: f64, seconds_per_object: f64) -> bool {
-        let least = best.metrics.lower_bound_seconds;
-        match best.coming_seconds {
-            Some(coming) => {
-                let gain = coming - self.horizon * factor * least;
-                gain > thinking_seconds && gain > NEGLIGIBLE * coming
+    /// By how much the coming periods could be shorter than with the best answer so far: by its excess over the lower bound, and by its
+    /// migrations. `None` if periods cannot be predicted.
+    fn possible_seconds(&self, best: &Tried, expected: &Expected) -> Option<f64> {
+        let Metrics { step_seconds, migration_seconds, lower_bound_seconds, .. } = best.metrics;
+        Some(self.horizon * expected.delivered * (step_seconds? - lower_bound_seconds) + migration_seconds?)
+    }
+}
+
+/// What to expect of a candidate.
+struct Expected {
+    thinking_seconds: f64,
+    /// The parts of the predicted gain and of the possible gain.
+    delivered: f64,
+    found: f64,
+}
+
+impl Candidate {
+    fn expected(&self, database: &Database, delivered: f64) -> Expected {
+        let spec = &self.choice.spec;
+        let known =
+            |of: fn(&Costs) -> &BTreeMap<String, f64>| of(database.costs.as_ref()?).get(spec).copied();
+        let estimate = self.seconds_per_object * database.objects.len() as f64;
+        Expected {
+            thinking_seconds: known(|costs| &costs.strategies).unwrap_or(estimate),
+            delivered,
+            found: known(|costs| &costs.found).unwrap_or(1.0),
+        }
+    }
+
+    /// Whether the candidate could be better than the best answer so far.
+    fn could_pay(&self, best: &Tried, possible_seconds: Option<f64>, expected: &Expected) -> bool {
+        match best.coming_seconds.zip(possible_seconds) {
+            Some((coming, possible)) => {
+                expected.found * possible > expected.thinking_seconds && possible > NEGLIGIBLE * coming
             }
             None => {
+                let least = best.metrics.lower_bound_seconds;
                 let excess = best.metrics.max_load_seconds - least;
-                excess > NEGLIGIBLE * least && seconds_per_object <= QUICK_SECONDS_PER_OBJECT
+                excess > NEGLIGIBLE * least && self.seconds_per_object <= QUICK_SECONDS_PER_OBJECT
             }
         }
+    }
+}
+
+/// What part of the possible gain over the best answer so far another one found; 1 if nothing was possible or times are unknown.
+fn part_found(best: &Tried, it: &Tried, possible_seconds: Option<f64>) -> f64 {
+    let gain_seconds = best.coming_seconds.zip(it.coming_seconds).map(|(best, it)| best - it);
+    match gain_seconds.zip(possible_seconds) {
+        Some((gain, possible)) if possible > 0.0 => (gain / possible).clamp(0.0, 1.0),
+        _ => 1.0,
     }
 }
 
@@ -206,7 +247,9 @@ fn is_better(it: &Tried, best: &Tried, present: &Metrics) -> bool {
     if is_lighter(present.max_load_seconds, it.metrics.max_load_seconds) {
         return false;
     }
-    if let (Some(a), Some(b)) = (it.coming_seconds, best.coming_seconds) {
+    if let (Some(a), Some(b)) = (it.coming_seconds, best.coming_seconds)
+        && (best.metrics.migrations == 0 || (a - b).abs() > CLOSE * b)
+    {
         return is_lighter(a, b);
     }
     let load = |tried: &Tried| tried.metrics.max_load_seconds;
@@ -217,7 +260,11 @@ fn is_better(it: &Tried, best: &Tried, present: &Metrics) -> bool {
         _ => Ordering::Equal,
     };
     let moves = it.metrics.migrations.cmp(&best.metrics.migrations);
-    by_load.then(hops(it).cmp(&hops(best))).then(moves).is_lt()
+    let by_hops = hops(it).cmp(&hops(best)).then(moves);
+    match it.coming_seconds {
+        Some(_) => by_hops.is_lt(),
+        None => by_load.then(by_hops).is_lt(),
+    }
 }
 
 /// Why an answer was taken.
@@ -235,7 +282,7 @@ fn reason(best: &Tried, present: &Tried) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use equipoise_model::costs::{Costs, EndCosts};
+    use equipoise_model::costs::EndCosts;
     use equipoise_model::database::{Edge, End};
     use equipoise_model::topology;
 
@@ -339,13 +386,37 @@ mod tests {
         };
         // 2.0 s and 2.5 s are predicted, and 4 s for the present placement.
         assert_eq!(chosen(&[]), "TogetherLB");
-        assert_eq!(chosen(&[("TogetherLB", 1.2)]), "TogetherLB");
-        assert_eq!(chosen(&[("TogetherLB", 1.3)]), "ApartLB");
-        // All placements become worse: the best one remains the best.
-        assert_eq!(chosen(&[("TogetherLB", 3.0), ("ApartLB", 3.0)]), "TogetherLB");
-        assert_eq!(chosen(&[("TogetherLB", 9.0), ("ApartLB", 3.0)]), "ApartLB");
-        let notes = answer(&[("TogetherLB", 1.2)]).notes;
-        assert!(notes.iter().any(|it| (&*it.name, it.value) == ("TogetherLB_delivered", 1.2)), "{notes:?}");
+        assert_eq!(chosen(&[("TogetherLB", 0.8), ("ApartLB", 1.0)]), "TogetherLB");
+        assert_eq!(chosen(&[("TogetherLB", 0.7), ("ApartLB", 1.0)]), "ApartLB");
+        // One that was never applied counts as the others.
+        assert_eq!(chosen(&[("ApartLB", 0.5)]), "TogetherLB");
+        // Both gain less than expected: the better one remains the better one.
+        assert_eq!(chosen(&[("TogetherLB", 0.1), ("ApartLB", 0.1)]), "TogetherLB");
+        let notes = answer(&[("TogetherLB", 0.8)]).notes;
+        assert!(notes.iter().any(|it| (&*it.name, it.value) == ("TogetherLB_delivered", 0.8)), "{notes:?}");
+    }
+
+    #[test]
+    fn what_found_little_is_seldom_tried() {
+        let quick = || candidate("QuickLB", [0, 0, 0, 1], 0.0);
+        let slow = || candidate("SlowLB", [0, 0, 1, 1], 0.2);
+        let found = |part: f64| {
+            let found = [("SlowLB".to_string(), part)].into();
+            recorded(Some(Costs { found, ..costs() }))
+        };
+        let expected = "SlowLB: 2.00 s instead of 4.00 s a period.";
+        check(&found(0.9), vec![quick(), slow()], [0, 0, 1, 1], expected);
+        let expected = "QuickLB: 3.00 s instead of 4.00 s a period; SlowLB was not tried.";
+        check(&found(0.7), vec![quick(), slow()], [0, 0, 0, 1], expected);
+    }
+
+    #[test]
+    fn among_equal_times_fewer_moves_decide() {
+        let many = candidate("ManyLB", [1, 1, 0, 0], 0.0);
+        let few = candidate("FewLB", [0, 0, 1, 1], 0.0);
+        let mut database = recorded(Some(costs()));
+        database.objects[3].pe = 1;
+        check(&database, vec![many, few], [0, 0, 1, 1], "FewLB: 3.00 s instead of 4.00 s a period.");
     }
 
     #[test]

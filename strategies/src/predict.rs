@@ -25,6 +25,9 @@ pub enum Predictor {
     /// As in the last period.
     #[default]
     Last,
+    /// As in the last interval between sync points, which is the end of the last period. Where that is not known, as in databases, as
+    /// in the last period.
+    Interval,
     /// The mean of the last periods; their number is from 2 to [`MOST_PERIODS`].
     Mean(usize),
     /// The exponentially weighted mean, in which the last period has this weight, from 0 to 1: a x load + (1 - a) x mean so far.
@@ -39,9 +42,9 @@ pub enum Predictor {
 /// The most periods that a predictor looks at.
 pub const MOST_PERIODS: usize = 64;
 
-/// The predictors among which [`Predictor::Auto`] chooses. It begins with the first one.
-const CANDIDATES: [Predictor; 4] =
-    [Predictor::Last, Predictor::Mean(4), Predictor::Ewma(0.5), Predictor::Trend(4)];
+/// The predictors among which [`Predictor::Auto`] chooses. It begins with the first one, or where intervals are known with the second.
+const CANDIDATES: [Predictor; 5] =
+    [Predictor::Last, Predictor::Interval, Predictor::Mean(4), Predictor::Ewma(0.5), Predictor::Trend(4)];
 
 /// The part of its error that a candidate keeps from period to period.
 const KEPT: f64 = 0.5;
@@ -57,6 +60,7 @@ impl FromStr for Predictor {
         let weight = |text: &str| text.parse().ok().filter(|weight| (0.0..=1.0).contains(weight));
         let parsed = match text.split_once('=') {
             None if text == "last" => Some(Predictor::Last),
+            None if text == "interval" => Some(Predictor::Interval),
             None if text == "auto" => Some(Predictor::Auto),
             Some(("mean", number)) => periods(number).map(Predictor::Mean),
             Some(("trend", number)) => periods(number).map(Predictor::Trend),
@@ -65,7 +69,7 @@ impl FromStr for Predictor {
         };
         parsed.ok_or_else(|| {
             format!(
-                "write `last`, `mean=K`, `trend=K`, `ewma=A` or `auto`; K is a number from 2 to {MOST_PERIODS}, A a number from 0 \
+                "write `last`, `interval`, `mean=K`, `trend=K`, `ewma=A` or `auto`; K is a number from 2 to {MOST_PERIODS}, A a number from 0 \
                  to 1"
             )
         })
@@ -76,6 +80,7 @@ impl fmt::Display for Predictor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Predictor::Last => f.write_str("last"),
+            Predictor::Interval => f.write_str("interval"),
             Predictor::Mean(periods) => write!(f, "mean={periods}"),
             Predictor::Ewma(weight) => write!(f, "ewma={weight}"),
             Predictor::Trend(periods) => write!(f, "trend={periods}"),
@@ -94,7 +99,7 @@ impl Predictor {
     /// How many past loads it looks at.
     fn periods(self) -> usize {
         match self {
-            Predictor::Last | Predictor::Ewma(_) => 1,
+            Predictor::Last | Predictor::Interval | Predictor::Ewma(_) => 1,
             Predictor::Mean(periods) | Predictor::Trend(periods) => periods,
             Predictor::Auto => CANDIDATES.iter().map(|candidate| candidate.periods()).max().unwrap_or(1),
         }
@@ -115,6 +120,7 @@ impl Predictor {
         let latest = |periods: usize| past.recent.range(past.recent.len().saturating_sub(periods)..);
         match self {
             Predictor::Last | Predictor::Auto => last(),
+            Predictor::Interval => past.interval,
             Predictor::Mean(periods) => mean(latest(periods)),
             Predictor::Ewma(_) => past.mean,
             Predictor::Trend(periods) => continued(latest(periods)),
@@ -158,6 +164,8 @@ struct Past {
     /// The oldest first.
     recent: VecDeque<f64>,
     mean: f64,
+    /// That of the last interval between sync points.
+    interval: f64,
     /// The last period in which the object was there.
     period: u64,
 }
@@ -175,12 +183,16 @@ impl History {
     }
 
     /// Adds the loads of a period, and returns those of the coming one in seconds, if it is as long: one per object of the
-    /// database. `length` is that of the period in any unit, such as its sync points; it is positive.
-    pub fn next(&mut self, database: &Database, length: f64) -> Vec<f64> {
+    /// database. `length` is that of the period in any unit, such as its sync points; it is positive. `intervals` has the loads of the
+    /// objects in the last interval of this length 1, where they are known.
+    pub fn next(&mut self, database: &Database, length: f64, intervals: Option<&[f64]>) -> Vec<f64> {
         self.periods += 1;
+        if self.periods == 1 {
+            self.best = usize::from(intervals.is_some());
+        }
         let (periods, weight) = (self.predictor.periods(), self.predictor.weight());
         let mut errors = [0.0; CANDIDATES.len()];
-        for object in &database.objects {
+        for (at, object) in database.objects.iter().enumerate() {
             let load = object.load_seconds / length;
             let past = self.objects.entry(object.id).or_default();
             if past.recent.is_empty() {
@@ -195,6 +207,7 @@ impl History {
             if past.recent.len() > periods {
                 past.recent.pop_front();
             }
+            past.interval = intervals.map_or(load, |loads| loads[at]);
             past.period = self.periods;
         }
         self.objects.retain(|_, past| past.period == self.periods);
@@ -266,7 +279,7 @@ fn judged(
         let measured: FxHashMap<u64, f64> =
             after.objects.iter().map(|object| (object.id, object.load_seconds)).collect();
         let loads = match &mut history {
-            Some(history) => history.next(step, 1.0),
+            Some(history) => history.next(step, 1.0, None),
             None => {
                 let known =
                     |object: &Object| measured.get(&object.id).copied().unwrap_or(object.load_seconds);
@@ -325,8 +338,19 @@ mod tests {
     /// The prediction for the only object after these loads.
     fn predicted(predictor: Predictor, loads: &[f64]) -> f64 {
         let mut history = History::new(predictor);
-        let next = |database: &Database| history.next(database, 1.0)[0];
+        let next = |database: &Database| history.next(database, 1.0, None)[0];
         steps(loads.len(), 1, |at, _| loads[at]).iter().map(next).last().expect("a step")
+    }
+
+    #[test]
+    fn the_last_interval_may_differ_from_its_period() {
+        let database = steps(1, 3, |_, _| 6.0).remove(0);
+        let next = |predictor| History::new(predictor).next(&database, 3.0, Some(&[1.0, 2.0, 3.0]));
+        // Three intervals with 2 s each in the mean; the coming period has three, too.
+        assert_eq!(next(Predictor::Interval), [3.0, 6.0, 9.0]);
+        assert_eq!(next(Predictor::Last), [6.0; 3]);
+        assert_eq!(next(Predictor::Auto), [3.0, 6.0, 9.0], "nothing is known yet");
+        assert_eq!(History::new(Predictor::Interval).next(&database, 3.0, None), [6.0; 3]);
     }
 
     #[test]
@@ -352,7 +376,7 @@ mod tests {
             let mut history = History::new(predictor);
             let mut next = 0.0;
             for (at, database) in steps(6, 1, |at, _| (at + 1) as f64).iter().enumerate() {
-                next = history.next(database, (at + 1) as f64)[0];
+                next = history.next(database, (at + 1) as f64, None)[0];
             }
             assert!((next - 6.0).abs() < 1e-12, "{predictor}: {next}");
         }
@@ -362,18 +386,18 @@ mod tests {
     fn objects_that_end_are_forgotten_and_new_ones_begin_with_their_load() {
         let mut history = History::new(Predictor::Mean(4));
         let all = steps(3, 3, |at, _| (at + 1) as f64);
-        history.next(&all[0], 1.0);
+        history.next(&all[0], 1.0, None);
         let mut without = all[1].clone();
         without.objects.truncate(2);
-        assert_eq!(history.next(&without, 1.0), [1.5, 1.5]);
-        assert_eq!(history.next(&all[2], 1.0), [2.0, 2.0, 3.0]);
+        assert_eq!(history.next(&without, 1.0, None), [1.5, 1.5]);
+        assert_eq!(history.next(&all[2], 1.0, None), [2.0, 2.0, 3.0]);
     }
 
     #[test]
     fn auto_finds_trends_and_means() {
         let chosen = |load: &mut dyn FnMut(usize, usize) -> f64| {
             let mut history = History::new(Predictor::Auto);
-            steps(12, 20, load).iter().for_each(|step| _ = history.next(step, 1.0));
+            steps(12, 20, load).iter().for_each(|step| _ = history.next(step, 1.0, None));
             history.predictor()
         };
         assert_eq!(chosen(&mut |_, object| object as f64), Predictor::Last);

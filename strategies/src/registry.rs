@@ -78,8 +78,12 @@ const CONTENTION_LB: Descriptor<Recipe> = Descriptor {
 const AUTO_LB: Descriptor<Recipe> = Descriptor {
     item: Recipe {
         make: |params| {
-            let candidates =
-                [("GreedyRefineLB", 5e-7), ("CommAwareRefineLB", 1e-6), ("PoiseLB:quality=fast", 4e-5)];
+            let candidates = [
+                ("GreedyRefineLB", 4e-7),
+                ("RefineLB", 6e-7),
+                ("CommAwareRefineLB", 1e-6),
+                ("PoiseLB:quality=fast", 3e-5),
+            ];
             let candidates = candidates.into_iter().map(|(spec, seconds_per_object)| {
                 Ok(Candidate { choice: parse(spec, &[])?, seconds_per_object })
             });

@@ -22,6 +22,7 @@ mod all;
 mod axis;
 mod balanced;
 mod chart;
+mod decide;
 mod experts;
 mod figure;
 mod greedy;
@@ -78,6 +79,7 @@ const ALL: &[Figure] = &[
     poise::gamma::POISE_GAMMA,
     poise::apps::POISE_APPS,
     poise::ablation::POISE_ABLATION,
+    decide::DECIDE,
     mcf::MCF_1,
     mcf::MCF_2,
     mcf::MCF_3,

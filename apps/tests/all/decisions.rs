@@ -196,12 +196,12 @@ fn a_gate_keeps_a_placement_that_is_predicted_to_be_better() {
         let kept = steps.iter().filter_map(|step| step.kept).collect::<Vec<_>>();
         (steps.iter().map(|step| step.after.migrations).sum::<u64>(), kept, seconds)
     };
-    let (migrations, kept, without) = moved(LbGate::Off);
-    assert!(migrations > 1000 && kept.is_empty(), "{migrations} migrations, {kept:?}");
+    let (all, kept, without) = moved(LbGate::Off);
+    assert!(all > 1000 && kept.is_empty(), "{all} migrations, {kept:?}");
     let (migrations, kept, with) = moved(LbGate::Auto);
     // The placement is good already. Only what pays moves, which is next to nothing.
     assert_eq!((migrations, kept.len()), (kept.iter().map(|kept| kept.applied_migrations).sum(), 29));
-    assert!(migrations <= 2, "{migrations} migrations");
+    assert!(100 * migrations <= all, "{migrations} migrations, {all} without the gate");
     assert!(kept.iter().all(|kept| kept.gain_seconds < kept.migration_seconds), "{kept:?}");
     assert!(kept[0].to_string().starts_with("kept: would save nothing, moving "), "{}", kept[0]);
     assert!(with < 0.9 * without, "{with} s, without the gate {without} s");

@@ -1,6 +1,6 @@
 //! The interface of an array to the scheduler and to load-balancing steps.
 
-use super::{Elements, Manager};
+use super::{Elements, Manager, Weighed};
 use crate::array::Chare;
 use crate::checkpoint::{ArrayIndex, Part};
 use crate::codec;
@@ -11,6 +11,8 @@ use crate::pe::PeCx;
 use crate::slot::{Collective, Item, NextRounds};
 use crate::waiting::Waiting;
 use equipoise_model::table::count;
+use rustc_hash::FxHashMap;
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 impl<T: Chare> Manager for Elements<T> {
@@ -69,16 +71,34 @@ impl<T: Chare> Manager for Elements<T> {
         }
     }
 
-    fn load_seconds(&self, pe: &PeCx) -> f64 {
+    fn weigh(&mut self, pe: &PeCx) -> f64 {
         let speed = pe.clock.speed();
+        let before = std::mem::take(&mut self.weighed);
+        // Only where elements have come or ended since, so that others are in other places.
+        let by_rank = LazyCell::new(|| {
+            before.iter().map(|known| (known.rank, known.period)).collect::<FxHashMap<u32, f64>>()
+        });
         let mut sum = 0.0;
-        for slot in &self.slots {
-            let measured = pe.recorder.clock.seconds(slot.load);
-            sum += match &slot.extra {
-                Some(extra) => extra.declared.unwrap_or(measured * speed + extra.charged) / speed,
-                None => measured,
-            };
-        }
+        self.weighed = self
+            .slots
+            .iter()
+            .enumerate()
+            .map(|(at, slot)| {
+                let measured = pe.recorder.clock.seconds(slot.load);
+                let period = match &slot.extra {
+                    Some(extra) => extra.declared.unwrap_or(measured * speed + extra.charged) / speed,
+                    None => measured,
+                };
+                sum += period;
+                let known = match before.get(at) {
+                    None if before.is_empty() => 0.0,
+                    Some(known) if known.rank == slot.rank => known.period,
+                    _ => by_rank.get(&slot.rank).copied().unwrap_or(0.0),
+                };
+                let interval = (period - known).max(0.0);
+                Weighed { rank: slot.rank, period, interval }
+            })
+            .collect();
         sum
     }
 
@@ -90,13 +110,16 @@ impl<T: Chare> Manager for Elements<T> {
         // A vector that grows may stay in the memory of another thread, where a first small block came from; PEs that collect
         // at the same time would wait for each other.
         statistics.objects.reserve_exact(self.slots.len());
-        for slot in &mut self.slots {
+        let weighed = std::mem::take(&mut self.weighed);
+        for (at, slot) in self.slots.iter_mut().enumerate() {
             let measured = pe.recorder.clock.seconds(std::mem::take(&mut slot.load));
+            let known = weighed.get(at).filter(|known| known.rank == slot.rank && known.period > 0.0);
             let mut object = ObjectStatistics {
                 array: self.port.id,
                 rank: slot.rank,
                 index: T::Index::unrank(slot.rank, self.port.shared.shape).coordinates(),
                 load_seconds: measured * speed,
+                interval_part: known.map_or(1.0, |known| (known.interval / known.period) as f32),
                 bytes: None,
                 migratable: movable && slot.extra.as_ref().is_none_or(|extra| !extra.pinned),
                 edges: Vec::new(),

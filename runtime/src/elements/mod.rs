@@ -46,8 +46,9 @@ pub(crate) trait Manager {
     fn mail(&mut self, pe: &PeCx, from: u32) -> bool;
     /// Runs an encoded order.
     fn packet(&mut self, pe: &PeCx, bytes: &[u8]);
-    /// The load of the elements on this PE since the last load-balancing step, in seconds of this PE.
-    fn load_seconds(&self, pe: &PeCx) -> f64;
+    /// Notes the loads of the elements on this PE at a sync point. Returns their sum since the last load-balancing step, in seconds of
+    /// this PE.
+    fn weigh(&mut self, pe: &PeCx) -> f64;
     /// Moves the records since the last call into `statistics`.
     fn collect(&mut self, pe: &PeCx, statistics: &mut Statistics);
     /// Migrates an element for a load-balancing step; false if the element is not on this PE.
@@ -76,6 +77,15 @@ pub(crate) trait Manager {
     fn drop_element(&mut self) -> bool;
 }
 
+/// The load of an element at a sync point, in seconds of its PE.
+struct Weighed {
+    rank: u32,
+    /// Since the last load-balancing step.
+    period: f64,
+    /// Since the sync point before.
+    interval: f64,
+}
+
 pub(crate) struct Elements<T: Chare> {
     port: Rc<Port<T>>,
     slots: Vec<ChareSlot<T>>,
@@ -102,6 +112,8 @@ pub(crate) struct Elements<T: Chare> {
     blocked_inserts: Vec<(Journey, u32, Box<ChareSlot<T>>)>,
     /// Begin of the delivery in progress, in ticks.
     clock: u64,
+    /// The loads at the last sync point, where the PEs compare them at sync points, in the order of `slots` at that time.
+    weighed: Vec<Weighed>,
     /// Whether [`Manager::one`] ran orders the last time.
     ordered_last: bool,
     /// After a restart: what saved PEs had beside elements.
@@ -125,6 +137,7 @@ impl<T: Chare> Elements<T> {
             flying_bytes: 0,
             blocked_inserts: Vec::new(),
             clock: 0,
+            weighed: Vec::new(),
             ordered_last: false,
             restored: Vec::new(),
         }

@@ -53,8 +53,8 @@ pub struct Machine {
     )]
     pub overhead: f64,
 
-    /// Virtual time of a strategy at a load-balancing step, in seconds, or `measured`: its time on this
-    /// computer [default: 0, or `measured` with --uncharged measured]
+    /// Virtual time of a strategy at a load-balancing step: seconds; `measured`, its time on this computer; or
+    /// `cost-model`, its time in the file of --cost-model [default: 0, or `measured` with --uncharged measured]
     #[arg(
         long,
         value_name = "SECONDS",
@@ -120,17 +120,22 @@ pub enum StrategySeconds {
     Measured,
     /// A fixed time, in seconds.
     Charged(f64),
+    /// The time that the cost model has of the strategy, else none. A strategy that tries others takes the times of those that it
+    /// tried.
+    CostModel,
 }
 
 impl FromStr for StrategySeconds {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let seconds = || text.parse().map(StrategySeconds::Charged);
-        if text == "measured" {
-            Ok(StrategySeconds::Measured)
-        } else {
-            seconds().map_err(|_| "write seconds, as in 1e-3, or `measured`")
+        match text {
+            "measured" => Ok(StrategySeconds::Measured),
+            "cost-model" => Ok(StrategySeconds::CostModel),
+            _ => {
+                let seconds = text.parse().map(StrategySeconds::Charged);
+                seconds.map_err(|_| "write seconds, as in 1e-3, `measured` or `cost-model`")
+            }
         }
     }
 }
@@ -239,13 +244,14 @@ impl Simulation {
         self.speeds.get(pe as usize).cloned().unwrap_or_default()
     }
 
-    /// The virtual time of a strategy that took `measured` seconds on this computer. The time that a flag sets for a whole strategy is 0
-    /// if it `was_charged` before.
-    pub(crate) fn strategy(&self, measured: f64, was_charged: bool) -> f64 {
+    /// The virtual time of a strategy that took `measured` seconds on this computer, and `modelled` seconds by the cost model. A time
+    /// for the whole strategy is 0 if it `was_charged` before.
+    pub(crate) fn strategy(&self, measured: f64, modelled: f64, was_charged: bool) -> f64 {
         match self.strategy_seconds {
             StrategySeconds::Measured => measured,
-            StrategySeconds::Charged(_) if was_charged => 0.0,
+            _ if was_charged => 0.0,
             StrategySeconds::Charged(seconds) => seconds,
+            StrategySeconds::CostModel => modelled,
         }
     }
 }
@@ -339,6 +345,7 @@ mod tests {
         );
         assert!("soon".parse::<StrategySeconds>().is_err_and(|error| error.contains("`measured`")));
         assert_eq!("1e-3".parse(), Ok(StrategySeconds::Charged(1e-3)));
+        assert_eq!("cost-model".parse(), Ok(StrategySeconds::CostModel));
         assert!(ideal().resolve(&machine).is_ok_and(|simulation| simulation.is_some()));
         assert!(Machine::default().resolve(&machine).is_ok_and(|simulation| simulation.is_none()));
     }

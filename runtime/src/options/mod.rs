@@ -135,10 +135,11 @@ pub struct Config {
     #[arg(long, value_enum, default_value_t, value_name = "TIME", help_heading = BALANCING)]
     pub lb_load: LbLoad,
 
-    /// Loads of the coming period: those of the last one (`last`), the mean of K (`mean=K`), a mean in which the last one has the
-    /// weight A (`ewma=A`), the trend of K (`trend=K`), or what predicted best so far (`auto`)
-    #[arg(long, default_value_t, value_name = "LOADS", help_heading = BALANCING)]
-    pub lb_predict: Predictor,
+    /// Loads of the coming period: those of the last one (`last`) or of its last interval between sync points (`interval`), the mean
+    /// of K (`mean=K`), a mean in which the last one has the weight A (`ewma=A`), the trend of K (`trend=K`), or what predicted best
+    /// so far (`auto`) [default: last, or `auto` with --lb-when auto]
+    #[arg(long, value_name = "LOADS", help_heading = BALANCING)]
+    pub lb_predict: Option<Predictor>,
 
     /// Which sync points become load-balancing steps: `every=N`: every N-th; `auto`: when the time lost since the last step
     /// exceeds the cost of a step
@@ -389,7 +390,7 @@ impl Default for Config {
             max_objects: None,
             memory: None,
             lb_load: LbLoad::Wall,
-            lb_predict: Predictor::Last,
+            lb_predict: None,
             lb_when: LbWhen::default(),
             lb_gate: LbGate::Off,
             cost_model: None,

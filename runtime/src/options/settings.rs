@@ -1,7 +1,7 @@
 //! Validates a [`Config`] and turns it into [`Settings`].
 
 use super::job::Job;
-use super::machine::Simulation;
+use super::machine::{Simulation, StrategySeconds};
 use super::{
     Comm, Config, ConfigError, Idle, LbGate, LbLoad, LbWhen, Migration, Records, ReportForm, Transport,
     content, flag, wrong,
@@ -127,6 +127,11 @@ impl Config {
 
     /// Checks that no flag is given without the other one that it needs.
     fn check_dependent_flags(&self) -> Result<(), ConfigError> {
+        if self.machine.strategy_seconds == Some(StrategySeconds::CostModel) && self.cost_model.is_none() {
+            return Err(flag(
+                "--strategy-seconds cost-model without --cost-model: name the file with the times of strategies".into(),
+            ));
+        }
         if self.then.is_some() && self.balancer.is_empty() {
             return Err(flag(
                 "--then without --balancer: name the load balancer of the first step with --balancer".into(),
@@ -271,7 +276,7 @@ pub(crate) struct Settings {
     lb_comm: Comm,
     pub(crate) constraints: Constraints,
     pub(crate) lb_load: LbLoad,
-    pub(crate) lb_predict: Predictor,
+    pub(crate) lb_predict: Option<Predictor>,
     pub(crate) lb_when: LbWhen,
     lb_gate: LbGate,
     /// What messages and migrations cost: as `--cost-model` says, else as `run.rs` finds out.

@@ -6,13 +6,14 @@
 use super::{available, repeat};
 use crate::lb_history::{Kept, LbStep};
 use crate::load::{Sent, element_key};
-use crate::options::{ReportForm, Settings};
+use crate::options::{LbWhen, ReportForm, Settings};
 use crate::order::{ObjectStatistics, Plan, Statistics};
 use crate::pe::PeCx;
 use crate::process;
 use crate::pulse::Activity;
 use crate::report::show;
 use equipoise_model::Assignment;
+use equipoise_model::assignment::Attempt;
 use equipoise_model::database::{Database, Edge, End, Object, PeRecord};
 use equipoise_model::quote::{printable, sentence};
 use equipoise_network::trace;
@@ -27,24 +28,24 @@ use std::time::Instant;
 /// Decides a step; returns the plan of every PE that has migrations.
 pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Plan> {
     let settings = pe.settings();
-    let (mut database, keys) = database(pe, step, collected);
+    let Collected { mut database, keys, intervals } = database(pe, step, collected);
     database.costs = settings.costs.clone();
     let experience = &pe.collectives.steps.experience;
     let available = &pe.collectives.steps.available;
     available::mark(settings, step, &mut database.pes, &mut available.borrow_mut());
     let period_seconds = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
-    experience.borrow_mut().measured(period_seconds, pe.collectives.steps.number.get());
+    let topology = &*settings.topology;
+    experience.borrow_mut().judge(&database, topology, pe.collectives.steps.number.get());
     if let Some(costs) = &mut database.costs {
         experience.borrow().tell(costs);
     }
     let placement = database.placement();
-    let predicted = predicted(pe, &database);
+    let predicted = predicted(pe, &database, &intervals);
     let (expected, predictor) = match &predicted {
         Some((expected, predictor)) => (expected, Some(predictor.to_string())),
         None => (&database, None),
     };
     let choice = settings.schedule.at(u64::from(step));
-    let topology = &*settings.topology;
     let before = cost::Metrics::of(&database, topology, &placement);
     let mut kept = None;
     let asked = Instant::now();
@@ -64,12 +65,13 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
     let answer = repeat::answer(&pe.out, &placement, || {
         let mut answer = choice.map(ask);
         took = asked.elapsed().as_secs_f64();
-        if let Some(Ok(answer)) = &mut answer {
-            kept = gate(settings, expected, answer);
+        if let (Some(choice), Some(Ok(answer))) = (choice, &mut answer) {
+            kept = weigh(pe, expected, choice, answer);
         }
         answer
     });
-    let strategy_seconds = strategy_seconds(pe, took, false);
+    let attempts = answer.as_ref().and_then(|answer| Some(&*answer.as_ref().ok()?.attempts));
+    let strategy_seconds = strategy_seconds(pe, choice, attempts.unwrap_or_default(), took, false);
     if let (Some(choice), Some(Ok(answer))) = (choice, &answer) {
         experience.borrow_mut().thought(&choice.spec, strategy_seconds, answer);
     }
@@ -80,9 +82,12 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
     };
     let plans = plans(pe.out.pes, &placement, &answer.pe_of, &keys);
     let after = cost::Metrics::of(&database, topology, &answer.pe_of);
-    if kept.is_none() {
-        experience.borrow_mut().applied(&answer, after.step_seconds);
-    }
+    let is_rejected = kept.is_some() || after.migrations == 0 && !answer.attempts.is_empty();
+    let rest = match &predicted {
+        _ if is_rejected => before.least_imbalance(),
+        Some((expected, _)) => cost::Metrics::of(expected, topology, &answer.pe_of).imbalance,
+        None => after.imbalance,
+    };
     let report = LbStep {
         step: u64::from(step),
         strategy: choice.map(|choice| choice.spec.clone()),
@@ -100,7 +105,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
     if settings.report.is_some() {
         pe.out.node.outcome.lock().run_report.add(&report, &database, &answer.pe_of);
     }
-    finish(pe, step, report, Some(&database));
+    finish(pe, step, report, rest, Some(&database));
     plans
 }
 
@@ -125,12 +130,18 @@ fn mark(pe: &PeCx, report: &LbStep) {
     }
 }
 
-/// Notes a decision, shows its report, and writes the database if there is one and it is to be written.
-pub(super) fn finish(pe: &PeCx, step: u32, report: LbStep, database: Option<&Database>) {
+/// Notes a decision, shows its report, and writes the database if there is one and it is to be written. A step could leave the most
+/// loaded PE above the average by `rest` of it.
+pub(super) fn finish(pe: &PeCx, step: u32, report: LbStep, rest: f64, database: Option<&Database>) {
     mark(pe, &report);
     pe.collectives.steps.decided.set(Some(pe.collectives.steps.began.get()));
-    let cost_seconds = report.decision_seconds + report.after.migration_seconds.unwrap_or(0.0);
-    pe.collectives.steps.losses.borrow_mut().stepped(cost_seconds, &report.after);
+    let moving = report.kept.as_ref().map(|kept| kept.migration_seconds).or(report.after.migration_seconds);
+    let cost_seconds = report.decision_seconds + moving.unwrap_or(0.0);
+    let credit = database.map(|_| pe.collectives.steps.experience.borrow().credit());
+    pe.collectives.steps.losses.borrow_mut().stepped(cost_seconds, rest, credit);
+    if report.kept.is_some_and(|kept| kept.is_trial) {
+        pe.collectives.steps.losses.borrow_mut().step_next();
+    }
     publish(pe, &report);
     if let Some(clock) = pe.clock.simulated() {
         // The time of the metrics is no part of the run.
@@ -153,14 +164,18 @@ pub(super) fn finish(pe: &PeCx, step: u32, report: LbStep, database: Option<&Dat
 
 /// The database with the loads that `--lb-predict` predicts for the coming period, and what predicted them; `None` if they are taken
 /// to be those of the last period.
-fn predicted(pe: &PeCx, database: &Database) -> Option<(Database, Predictor)> {
-    let steps = &pe.collectives.steps;
+fn predicted(pe: &PeCx, database: &Database, intervals: &[f64]) -> Option<(Database, Predictor)> {
+    let (settings, steps) = (pe.settings(), &pe.collectives.steps);
+    let is_auto = settings.lb_when == LbWhen::Auto;
+    let predictor = settings.lb_predict.unwrap_or(if is_auto { Predictor::Auto } else { Predictor::Last });
     let points = steps.number.get();
     let length = points - steps.predicted.replace(points);
-    let predictor = Some(pe.settings().lb_predict).filter(|predictor| *predictor != Predictor::Last)?;
+    if predictor == Predictor::Last {
+        return None;
+    }
     let mut history = steps.history.borrow_mut();
     let history = history.get_or_insert_with(|| History::new(predictor));
-    let loads = history.next(database, f64::from(length.max(1)));
+    let loads = history.next(database, f64::from(length.max(1)), is_auto.then_some(intervals));
     let mut expected = database.clone();
     for (object, load) in expected.objects.iter_mut().zip(loads) {
         object.load_seconds = load;
@@ -181,18 +196,45 @@ fn plans(pes: u32, placement: &[u32], pe_of: &[u32], keys: &[(u16, u32)]) -> Vec
     plans
 }
 
+/// Notes what an assignment is predicted to gain, where later decisions depend on it, and replaces it if it does not pay.
+fn weigh(pe: &PeCx, database: &Database, choice: &Choice, answer: &mut Assignment) -> Option<Kept> {
+    let settings = pe.settings();
+    let learns = settings.gates() || settings.lb_when == LbWhen::Auto || !answer.attempts.is_empty();
+    let present = database.placement();
+    if !learns || answer.pe_of == present {
+        return None;
+    }
+    let [before, after] = [&present, &answer.pe_of]
+        .map(|placement| cost::Metrics::of(database, &*settings.topology, placement));
+    let chosen = answer.attempts.iter().find(|attempt| attempt.is_chosen);
+    let spec = chosen.map_or(&choice.spec, |attempt| &attempt.spec);
+    let mut experience = pe.collectives.steps.experience.borrow_mut();
+    let delivered = experience.proposed(spec, before.gain_seconds(&after), database, answer);
+    let is_trial = settings.lb_when == LbWhen::Auto && !experience.trusts(database);
+    gate(settings, database, answer, [&before, &after], delivered, is_trial)
+}
+
 /// Replaces an assignment that does not pay, if `--lb-gate` asks for that: by a part of it that pays, else by the present placement. An
-/// object on a PE that is not available has to move in any case.
-fn gate(settings: &Settings, database: &Database, answer: &mut Assignment) -> Option<Kept> {
+/// object on a PE that is not available has to move in any case. Of the predicted gains, the part `delivered` counts.
+fn gate(
+    settings: &Settings,
+    database: &Database,
+    answer: &mut Assignment,
+    [before, after]: [&cost::Metrics; 2],
+    delivered: f64,
+    is_trial: bool,
+) -> Option<Kept> {
     let must_move = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
     if !settings.gates() || database.objects.iter().any(must_move) || breaks_a_constraint(settings, database)
     {
         return None;
     }
-    let [before, after] = [&database.placement(), &answer.pe_of]
-        .map(|placement| cost::Metrics::of(database, &*settings.topology, placement));
-    let mut kept = kept(settings, &before, &after)?;
-    answer.pe_of = paying_part(database, &*settings.topology, &answer.pe_of)
+    if is_trial && after.migrations > 0 {
+        answer.pe_of = database.placement();
+        return Some(Kept { is_trial, ..decision(before, after, delivered) });
+    }
+    let mut kept = kept(settings, before, after, delivered)?;
+    answer.pe_of = paying_part(database, &*settings.topology, &answer.pe_of, delivered)
         .map_or_else(|| database.placement(), |(placement, _)| placement);
     let moved = database.objects.iter().zip(&answer.pe_of).filter(|(object, pe)| object.pe != **pe);
     kept.applied_migrations = moved.count() as u64;
@@ -208,28 +250,64 @@ fn breaks_a_constraint(settings: &Settings, database: &Database) -> bool {
     rules.is_ok_and(|rules| rules.check(database, &database.placement()).is_err())
 }
 
-/// Why a decision does not pay, if it does not, and `--lb-gate` asks for that.
-pub(super) fn kept(settings: &Settings, before: &cost::Metrics, after: &cost::Metrics) -> Option<Kept> {
-    let migration_seconds = after.migration_seconds.filter(|_| settings.gates() && after.migrations > 0)?;
-    let gain_seconds = before.gain_seconds(after);
-    let kept = Kept { gain_seconds, migration_seconds, migrations: after.migrations, applied_migrations: 0 };
-    (gain_seconds <= migration_seconds).then_some(kept)
+/// Why a decision does not pay, if it does not, and `--lb-gate` asks for that. Of the predicted gain, the part `delivered` counts.
+pub(super) fn kept(
+    settings: &Settings,
+    before: &cost::Metrics,
+    after: &cost::Metrics,
+    delivered: f64,
+) -> Option<Kept> {
+    after.migration_seconds.filter(|_| settings.gates() && after.migrations > 0)?;
+    let kept = decision(before, after, delivered);
+    (kept.gain_seconds <= kept.migration_seconds).then_some(kept)
 }
 
-/// The time of a strategy that took `seconds` on this computer. On a simulated machine, the PE is busy for the virtual
-/// time of the strategy. If that is a time for the whole strategy, it counts unless it `was_charged`.
-pub(super) fn strategy_seconds(pe: &PeCx, seconds: f64, was_charged: bool) -> f64 {
-    let simulation = pe.settings().simulation.as_ref();
+/// What is known of an assignment that is not applied. Of the predicted gain, the part `delivered` counts.
+fn decision(before: &cost::Metrics, after: &cost::Metrics, delivered: f64) -> Kept {
+    Kept {
+        gain_seconds: delivered * before.gain_seconds(after),
+        migration_seconds: after.migration_seconds.unwrap_or(0.0),
+        migrations: after.migrations,
+        applied_migrations: 0,
+        is_trial: false,
+    }
+}
+
+/// The time of a strategy that tried others in `attempts`, and took `seconds` on this computer. On a simulated machine, the PE is busy
+/// for the virtual time of the strategy. If that is a time for the whole strategy, it counts unless it `was_charged`.
+pub(super) fn strategy_seconds(
+    pe: &PeCx,
+    choice: Option<&Choice>,
+    attempts: &[Attempt],
+    seconds: f64,
+    was_charged: bool,
+) -> f64 {
+    let settings = pe.settings();
+    let simulation = settings.simulation.as_ref();
     let (Some(simulation), Some(clock)) = (simulation, pe.clock.simulated()) else { return seconds };
     // The time measured meanwhile belongs to the strategy, not to an element.
     clock.discard_measured();
-    let seconds = simulation.strategy(seconds, was_charged);
+    let known = || settings.costs.as_ref()?.strategies.get(&choice?.spec).copied();
+    let modelled = match attempts {
+        [] => known().unwrap_or(0.0),
+        _ => attempts.iter().map(|attempt| attempt.thinking_seconds).sum(),
+    };
+    let seconds = simulation.strategy(seconds, modelled, was_charged);
     clock.spend(seconds);
     seconds
 }
 
-/// The database of a step, with the array and rank of each of its objects.
-fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, Vec<(u16, u32)>) {
+/// What the PEs have recorded.
+struct Collected {
+    database: Database,
+    /// The array and the rank of each object.
+    keys: Vec<(u16, u32)>,
+    /// The load of each object in the last interval between sync points, in seconds.
+    intervals: Vec<f64>,
+}
+
+/// What is known at a step.
+fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> Collected {
     let settings = pe.settings();
     collected.sort_unstable_by_key(|statistics| statistics.pe);
     let mut database = Database {
@@ -265,6 +343,9 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
         positions =
             keys.iter().zip(0u32..).map(|(&(array, rank), at)| (element_key(array, rank), at)).collect();
     }
+    let of_interval =
+        |(_, object): &(u32, ObjectStatistics)| object.load_seconds * f64::from(object.interval_part);
+    let intervals = found.iter().map(of_interval).collect();
     let mut edges = Vec::new();
     let mut dangling = 0;
     let mut add = |from: End, sent: &[Sent]| {
@@ -294,7 +375,7 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
     }
     database.edges = edges;
     database.dangling_edges = dangling;
-    (database, keys)
+    Collected { database, keys, intervals }
 }
 
 /// The time of a PE outside of elements: its background.
@@ -338,6 +419,11 @@ pub(super) fn sorted(
 /// Adds the records of an object that are in another place: of a bound element, or, for an element that called `migrate`
 /// meanwhile, in the statistics of another PE.
 fn merge(object: &mut ObjectStatistics, later: &mut ObjectStatistics) {
+    let (first, second) = (object.load_seconds as f32, later.load_seconds as f32);
+    if first + second > 0.0 {
+        object.interval_part =
+            (object.interval_part * first + later.interval_part * second) / (first + second);
+    }
     object.load_seconds += later.load_seconds;
     object.edges.append(&mut later.edges);
     if object.array != later.array {

@@ -31,7 +31,7 @@ pub(super) fn strategy(pe: &PeCx, step: u32) -> Option<&dyn Decentral> {
     let settings = pe.settings();
     let needs_database = settings.dumps(u64::from(step))
         || settings.report.is_some()
-        || settings.lb_predict != Predictor::Last
+        || settings.lb_predict.is_some_and(|predictor| predictor != Predictor::Last)
         || settings.lists_pes()
         || pe.out.interleaved().is_some();
     if needs_database {
@@ -159,7 +159,9 @@ fn run_round(pe: &PeCx, totals: &Totals) {
             return pe.fail(format!("load-balancing step {step}: the strategy panicked: {message}"));
         }
     };
-    current.strategy_seconds += strategy_seconds(pe, asked.elapsed().as_secs_f64(), round > 0);
+    let choice = pe.settings().schedule.at(u64::from(step));
+    let measured = asked.elapsed().as_secs_f64();
+    current.strategy_seconds += strategy_seconds(pe, choice, &[], measured, round > 0);
     pe.recorder.skip(pe.clock.now().wrapping_sub(start));
     for (receivers, letter) in sends {
         current.under_way += receivers.len() as u64;
@@ -242,7 +244,7 @@ fn end_decision(pe: &PeCx) {
     let mut after = metrics(pe, &account, account.after_seconds);
     (after.migrations, after.migrated_bytes) = (account.migrations, Some(account.migrated_bytes));
     after.migration_seconds = pe.settings().costs.is_some().then_some(account.migration_seconds);
-    let kept = kept(pe.settings(), &before, &after);
+    let kept = kept(pe.settings(), &before, &after, 1.0);
     if kept.is_some() {
         after = before.clone();
     }
@@ -260,8 +262,8 @@ fn end_decision(pe: &PeCx) {
         kept,
         error: None,
     };
-    let is_applied = report.kept.is_none();
-    finish(pe, step, report, None);
+    let (is_applied, rest) = (report.kept.is_none(), report.after.imbalance);
+    finish(pe, step, report, rest, None);
     let point = steps.number.replace(steps.number.get() + 1);
     pe.out.tell_all(|| order(Order::End { step, point, is_applied }));
     steps.collecting.set(false);

@@ -106,7 +106,7 @@ fn resume_all(pe: &PeCx) {
 /// Says how much load this PE had since the last sync point.
 pub(crate) fn weigh(pe: &PeCx, managers: &[Held]) {
     pe.out.relay(|| PeOrder::Weigh);
-    let of_elements = managers.iter().map(|manager| manager.borrow().load_seconds(pe)).sum();
+    let of_elements = managers.iter().map(|manager| manager.borrow_mut().weigh(pe)).sum();
     let seconds = pe.recorder.load_since_last(of_elements);
     weighed(pe, Loads { pes: 1, sum_seconds: seconds, max_seconds: seconds });
 }

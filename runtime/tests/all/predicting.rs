@@ -105,7 +105,7 @@ fn steps(balancer: &str, predictor: &str) -> Vec<LbStep> {
     let machine = Machine { network: Some("ideal".into()), ..Machine::default() };
     let config = Config {
         balancer: vec![balancer.into()],
-        lb_predict: predictor.parse().expect("a predictor"),
+        lb_predict: Some(predictor.parse().expect("a predictor")),
         transport: Transport::Simulated,
         machine,
         ..Config::threads(4)

@@ -77,6 +77,8 @@ pub struct Attempt {
     pub spec: String,
     /// How long it was expected to think, in seconds.
     pub thinking_seconds: f64,
+    /// What part of the possible gain over those tried before it found; from 0 to 1.
+    pub found: f64,
     /// Whether the assignment is that of this strategy.
     pub is_chosen: bool,
 }

@@ -39,9 +39,12 @@ pub struct Costs {
     /// The seconds that strategies took when they last ran, by spec.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub strategies: BTreeMap<String, f64>,
-    /// How long periods took after steps of strategies, divided by the predicted time, by spec.
+    /// What part of the predicted gains steps of strategies delivered, by spec.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub delivered: BTreeMap<String, f64>,
+    /// What part of the possible gains strategies found that others tried, by spec.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub found: BTreeMap<String, f64>,
 }
 
 impl Default for Costs {
@@ -57,6 +60,7 @@ impl Default for Costs {
             links: None,
             strategies: BTreeMap::new(),
             delivered: BTreeMap::new(),
+            found: BTreeMap::new(),
         }
     }
 }
@@ -146,10 +150,10 @@ impl Costs {
         });
         let of_strategies =
             self.strategies.iter().map(|(name, &seconds)| (format!("the time of {name:?}"), seconds));
-        for (name, &part) in &self.delivered {
-            if !is_positive(part) {
+        for (verb, parts) in [("delivered", &self.delivered), ("found", &self.found)] {
+            if let Some((name, part)) = parts.iter().find(|(_, part)| !is_positive(**part)) {
                 return Err(format!(
-                    "what {name:?} delivered is {part:?} in the costs; it is a time divided by another one, above 0"
+                    "what {name:?} {verb} is {part:?} in the costs; it is a part of a gain, above 0"
                 ));
             }
         }

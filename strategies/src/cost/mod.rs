@@ -184,6 +184,11 @@ impl Metrics {
         self.phases_seconds.unwrap_or(self.max_load_seconds)
     }
 
+    /// How far the largest load is above the average at best, as a part of the average.
+    pub fn least_imbalance(&self) -> f64 {
+        ratio(self.lower_bound_seconds, self.average_load_seconds, 1.0) - 1.0
+    }
+
     /// The predicted time of a period that `after` saves, in seconds; negative if `after` is slower. Where a time is unknown, the
     /// difference of [`Self::slowest_seconds`].
     pub fn gain_seconds(&self, after: &Metrics) -> f64 {

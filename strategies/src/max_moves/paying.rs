@@ -6,16 +6,21 @@ use super::between;
 use crate::cost::{Metrics, is_lighter};
 
 /// Of some placements [`between`] the present one and `pe_of`, the one with the largest predicted gain in a period after the
-/// migrations, and this gain in seconds. None if no placement gains, or where times are unknown. A placement whose heaviest PE is
+/// migrations, and this gain in seconds. Of the predicted time that a placement saves, the part `delivered` counts. None if no placement gains, or where times are unknown. A placement whose heaviest PE is
 /// heavier than the present one, or that breaks a constraint of the database, is not taken; so exchanges are applied as wholes, or
 /// objects move onto PEs with room.
-pub fn paying_part(database: &Database, topology: &dyn Topology, pe_of: &[u32]) -> Option<(Vec<u32>, f64)> {
+pub fn paying_part(
+    database: &Database,
+    topology: &dyn Topology,
+    pe_of: &[u32],
+    delivered: f64,
+) -> Option<(Vec<u32>, f64)> {
     let before = Metrics::of(database, topology, &database.placement());
     before.step_seconds?;
     let rules = database.constraints.rules(database, topology).ok()?;
     let parts = between(database, topology, pe_of).ok()?.into_iter().filter_map(|part| {
         let after = Metrics::of(database, topology, &part);
-        let gain = before.gain_seconds(&after) - after.migration_seconds?;
+        let gain = delivered * before.gain_seconds(&after) - after.migration_seconds?;
         let is_heavier = is_lighter(before.max_load_seconds, after.max_load_seconds);
         let is_allowed = database.constraints.is_empty() || rules.check(database, &part).is_ok();
         (gain > 0.0 && !is_heavier && is_allowed).then_some((part, gain))
@@ -68,7 +73,7 @@ mod tests {
             let (database, pe_of) = case(seed);
             let best = best(&database, &*machine, &pe_of);
             possible += best;
-            let Some((part, gain)) = paying_part(&database, &*machine, &pe_of) else { continue };
+            let Some((part, gain)) = paying_part(&database, &*machine, &pe_of, 1.0) else { continue };
             assert!(gain > 0.0 && gain <= best + 1e-9, "{seed}: {gain} s, and the best part gains {best} s");
             let [before, after] =
                 [&database.placement(), &part].map(|it| Metrics::of(&database, &*machine, it));
@@ -87,8 +92,8 @@ mod tests {
     fn nothing_pays_where_times_are_unknown_or_nothing_gains() {
         let machine = topology::parse("flat:3").expect("a machine");
         let (mut database, pe_of) = case(1);
-        assert_eq!(paying_part(&database, &*machine, &database.placement()), None);
+        assert_eq!(paying_part(&database, &*machine, &database.placement(), 1.0), None);
         database.costs = None;
-        assert_eq!(paying_part(&database, &*machine, &pe_of), None);
+        assert_eq!(paying_part(&database, &*machine, &pe_of, 1.0), None);
     }
 }

@@ -61,6 +61,10 @@ const FIGURES: &[(&str, &[&str])] = &[
     ("poise-gamma", &["database", "strategy", "gamma", "hops_per_byte", "migrations", "over_allowed"]),
     ("poise-apps", &["program", "machine", "strategy", "seconds", "iteration_milliseconds", "over_poiselb"]),
     ("poise-ablation", &["tasks", "machine", "variant", "hop_bytes_ratio", "seconds_ratio"]),
+    (
+        "decide",
+        &["program", "machine", "oracle", "oracle_seconds", "auto_seconds", "over_oracle", "over_never"],
+    ),
     ("mcf-1", &["platform", "mappings", "qap", "mcf_seconds"]),
     ("mcf-2", &["platform", "seed", "swaps", "qap_wrong", "mcf_wrong", "paper_mcf_wrong"]),
     ("mcf-3", &["platform", "qap", "mcf_seconds", "seconds"]),
@@ -102,7 +106,8 @@ const QUICK: [&str; 23] = [
 ];
 
 /// The figures with measured times, which vary.
-const OF_TIMES: [&str; 7] = [
+const OF_TIMES: [&str; 8] = [
+    "decide",
     "treematch-9",
     "greedy-7",
     "poise-apps",
@@ -113,7 +118,8 @@ const OF_TIMES: [&str; 7] = [
 ];
 
 /// The figures that miss a criterion, which gives the reason.
-const MISSED: [&str; 15] = [
+const MISSED: [&str; 16] = [
+    "decide",
     "experts",
     "topolb-11",
     "treematch-4",

@@ -6,7 +6,7 @@
 //! its assignment. So virtual times are the same in every run, and only the added running times of strategies vary.
 
 use std::fmt::{self, Display};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cpu_time::ThreadTime;
 use equipoise::{Config, Machine, Report};
@@ -200,13 +200,23 @@ impl Trial {
 
 /// A strategy that keeps its input and moves nothing.
 #[derive(Default)]
-struct Recorder(Mutex<Option<Database>>);
+pub(crate) struct Recorder(Mutex<Option<Database>>);
+
+impl Recorder {
+    /// The last input.
+    pub(crate) fn take(&self) -> Option<Database> {
+        self.lock().take()
+    }
+
+    /// A poisoned lock is harmless: a run that panicked here has ended.
+    fn lock(&self) -> MutexGuard<'_, Option<Database>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Strategy for Recorder {
     fn assign(&self, database: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
-        // A poisoned lock is harmless: a run that panicked here has ended.
-        let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        *kept = Some(database.clone());
+        *self.lock() = Some(database.clone());
         Ok(Assignment::unchanged(database))
     }
 }
@@ -268,9 +278,8 @@ struct Tried {
 fn record(trial: &Trial) -> Result<Database, Failure> {
     let recorder = Arc::new(Recorder::default());
     trial.run(recorder.clone(), BEFORE + AFTER[0]);
-    let mut kept = recorder.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut database =
-        kept.take().ok_or_else(|| Failure::bug(format!("{trial} had no load-balancing step")))?;
+        recorder.take().ok_or_else(|| Failure::bug(format!("{trial} had no load-balancing step")))?;
     let times = trial.program.period().div_ceil(BEFORE);
     let scale = f64::from(times);
     for object in &mut database.objects {

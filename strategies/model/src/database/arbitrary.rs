@@ -55,8 +55,8 @@ fn costs() -> impl Strategy<Value = Costs> {
         ejection,
     });
     let strategies = proptest::collection::btree_map(name(), seconds(), 0..3);
-    let delivered = proptest::collection::btree_map(name(), 1e-9..1e3f64, 0..3);
-    let of_strategies = (strategies, delivered);
+    let parts = || proptest::collection::btree_map(name(), 1e-9..1e3f64, 0..3);
+    let of_strategies = (strategies, parts(), parts());
     (ends(), ends(), ends(), ends(), 1..=8u32, proptest::option::of(links), of_strategies).prop_map(
         |(same_pe, same_process, other_process, migration, pes_per_process, links, of_strategies)| Costs {
             same_pe,
@@ -67,6 +67,7 @@ fn costs() -> impl Strategy<Value = Costs> {
             links,
             strategies: of_strategies.0,
             delivered: of_strategies.1,
+            found: of_strategies.2,
         },
     )
 }
