@@ -3,10 +3,10 @@
 //!
 //! The runtime never looks at the name of a strategy; the schedule selects the strategy of the step.
 
-use super::{available, repeat};
-use crate::lb_history::{Kept, LbStep};
+use super::{available, gate, repeat};
+use crate::lb_history::LbStep;
 use crate::load::{Sent, element_key};
-use crate::options::{LbWhen, ReportForm, Settings};
+use crate::options::{LbWhen, ReportForm};
 use crate::order::{ObjectStatistics, Plan, Statistics};
 use crate::pe::PeCx;
 use crate::process;
@@ -19,7 +19,6 @@ use equipoise_model::quote::{printable, sentence};
 use equipoise_network::trace;
 use equipoise_strategies::cost;
 use equipoise_strategies::descriptor::Choice;
-use equipoise_strategies::max_moves::paying_part;
 use equipoise_strategies::predict::{History, Predictor};
 use equipoise_strategies::strategy::guarded;
 use rustc_hash::FxHashMap;
@@ -41,10 +40,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
     }
     let placement = database.placement();
     let predicted = predicted(pe, &database, &intervals);
-    let (expected, predictor) = match &predicted {
-        Some((expected, predictor)) => (expected, Some(predictor.to_string())),
-        None => (&database, None),
-    };
+    let expected = predicted.as_ref().map_or(&database, |(expected, _)| expected);
     let choice = settings.schedule.at(u64::from(step));
     let before = cost::Metrics::of(&database, topology, &placement);
     let mut kept = None;
@@ -66,7 +62,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
         let mut answer = choice.map(ask);
         took = asked.elapsed().as_secs_f64();
         if let (Some(choice), Some(Ok(answer))) = (choice, &mut answer) {
-            kept = weigh(pe, expected, choice, answer);
+            kept = gate::review(pe, expected, choice, answer);
         }
         answer
     });
@@ -83,10 +79,9 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
     let plans = plans(pe.out.pes, &placement, &answer.pe_of, &keys);
     let after = cost::Metrics::of(&database, topology, &answer.pe_of);
     let is_rejected = kept.is_some() || after.migrations == 0 && !answer.attempts.is_empty();
-    let rest = match &predicted {
-        _ if is_rejected => before.least_imbalance(),
-        Some((expected, _)) => cost::Metrics::of(expected, topology, &answer.pe_of).imbalance,
-        None => after.imbalance,
+    let rest = match is_rejected {
+        true => before.least_imbalance(),
+        false => cost::Metrics::of(expected, topology, &answer.pe_of).imbalance,
     };
     let report = LbStep {
         step: u64::from(step),
@@ -98,7 +93,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
         after,
         notes: answer.notes,
         remark: answer.sentence,
-        predictor,
+        predictor: predicted.as_ref().map(|(_, predictor)| predictor.to_string()),
         kept,
         error,
     };
@@ -194,83 +189,6 @@ fn plans(pes: u32, placement: &[u32], pe_of: &[u32], keys: &[(u16, u32)]) -> Vec
     }
     plans.retain(|plan| !plan.moves.is_empty() || plan.incoming > 0);
     plans
-}
-
-/// Notes what an assignment is predicted to gain, where later decisions depend on it, and replaces it if it does not pay.
-fn weigh(pe: &PeCx, database: &Database, choice: &Choice, answer: &mut Assignment) -> Option<Kept> {
-    let settings = pe.settings();
-    let learns = settings.gates() || settings.lb_when == LbWhen::Auto || !answer.attempts.is_empty();
-    let present = database.placement();
-    if !learns || answer.pe_of == present {
-        return None;
-    }
-    let [before, after] = [&present, &answer.pe_of]
-        .map(|placement| cost::Metrics::of(database, &*settings.topology, placement));
-    let chosen = answer.attempts.iter().find(|attempt| attempt.is_chosen);
-    let spec = chosen.map_or(&choice.spec, |attempt| &attempt.spec);
-    let mut experience = pe.collectives.steps.experience.borrow_mut();
-    let delivered = experience.proposed(spec, before.gain_seconds(&after), database, answer);
-    let is_trial = settings.lb_when == LbWhen::Auto && !experience.trusts(database);
-    gate(settings, database, answer, [&before, &after], delivered, is_trial)
-}
-
-/// Replaces an assignment that does not pay, if `--lb-gate` asks for that: by a part of it that pays, else by the present placement. An
-/// object on a PE that is not available has to move in any case. Of the predicted gains, the part `delivered` counts.
-fn gate(
-    settings: &Settings,
-    database: &Database,
-    answer: &mut Assignment,
-    [before, after]: [&cost::Metrics; 2],
-    delivered: f64,
-    is_trial: bool,
-) -> Option<Kept> {
-    let must_move = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
-    if !settings.gates() || database.objects.iter().any(must_move) || breaks_a_constraint(settings, database)
-    {
-        return None;
-    }
-    if is_trial && after.migrations > 0 {
-        answer.pe_of = database.placement();
-        return Some(Kept { is_trial, ..decision(before, after, delivered) });
-    }
-    let mut kept = kept(settings, before, after, delivered)?;
-    answer.pe_of = paying_part(database, &*settings.topology, &answer.pe_of, delivered)
-        .map_or_else(|| database.placement(), |(placement, _)| placement);
-    let moved = database.objects.iter().zip(&answer.pe_of).filter(|(object, pe)| object.pe != **pe);
-    kept.applied_migrations = moved.count() as u64;
-    Some(kept)
-}
-
-/// Whether the present placement breaks a constraint, so that a step has to move objects.
-fn breaks_a_constraint(settings: &Settings, database: &Database) -> bool {
-    if database.constraints.is_empty() {
-        return false;
-    }
-    let rules = database.constraints.rules(database, &*settings.topology);
-    rules.is_ok_and(|rules| rules.check(database, &database.placement()).is_err())
-}
-
-/// Why a decision does not pay, if it does not, and `--lb-gate` asks for that. Of the predicted gain, the part `delivered` counts.
-pub(super) fn kept(
-    settings: &Settings,
-    before: &cost::Metrics,
-    after: &cost::Metrics,
-    delivered: f64,
-) -> Option<Kept> {
-    after.migration_seconds.filter(|_| settings.gates() && after.migrations > 0)?;
-    let kept = decision(before, after, delivered);
-    (kept.gain_seconds <= kept.migration_seconds).then_some(kept)
-}
-
-/// What is known of an assignment that is not applied. Of the predicted gain, the part `delivered` counts.
-fn decision(before: &cost::Metrics, after: &cost::Metrics, delivered: f64) -> Kept {
-    Kept {
-        gain_seconds: delivered * before.gain_seconds(after),
-        migration_seconds: after.migration_seconds.unwrap_or(0.0),
-        migrations: after.migrations,
-        applied_migrations: 0,
-        is_trial: false,
-    }
 }
 
 /// The time of a strategy that tried others in `attempts`, and took `seconds` on this computer. On a simulated machine, the PE is busy

@@ -10,7 +10,8 @@
 //! In a round, a PE receives the letters to it, a word for each letter that it has sent, and one message of its parent and of each child.
 //! What needs the database of all objects needs a centre ([`strategy`]).
 
-use super::balancer::{bound_leader, finish, kept, outside_seconds, sorted, strategy_seconds};
+use super::balancer::{bound_leader, finish, outside_seconds, sorted, strategy_seconds};
+use super::gate::kept;
 use super::{carry_out, gather, try_step};
 use crate::elements::Held;
 use crate::lb_history::LbStep;

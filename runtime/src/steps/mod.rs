@@ -14,6 +14,7 @@
 mod available;
 mod balancer;
 pub(crate) mod decentral;
+mod gate;
 mod repeat;
 
 use crate::checkpoint::Reason;
