@@ -25,7 +25,7 @@ use tempfile::NamedTempFile;
 use crate::axis::Axis;
 use crate::chart::{Chart, Series};
 use crate::figure::{Criterion, Figure, FigureResult, Options, on_one_thread};
-use crate::poise::apps::Recorder;
+use crate::recorder::Recorder;
 use crate::rows::{Cell, Rows};
 use crate::statistics::mean;
 

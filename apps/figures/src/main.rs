@@ -31,6 +31,7 @@ mod mapping;
 mod mcf;
 mod poise;
 mod ranks;
+mod recorder;
 mod rows;
 mod statistics;
 mod topolb;

@@ -167,6 +167,21 @@ fn a_tolerance_ends_the_iterations_early() {
 }
 
 #[test]
+fn the_corner_with_more_work_moves_around_the_domain() {
+    let rules = Rules { imbalance: 3, move_every: 5, ..Rules::default() };
+    let busy = |iteration| {
+        let indices = (0..4).flat_map(|x| (0..4).map(move |y| [x, y]));
+        indices.filter(|&index| rules.repeats(index, [4, 4], iteration) == 3).collect::<Vec<_>>()
+    };
+    assert_eq!(busy(4), [[0, 0], [0, 1], [1, 0], [1, 1]]);
+    assert_eq!(busy(5), [[1, 1], [1, 2], [2, 1], [2, 2]]);
+    assert_eq!(busy(15), [[0, 0], [0, 3], [3, 0], [3, 3]]);
+    assert_eq!(busy(20), busy(0));
+    let stays = Rules { move_every: 0, ..rules };
+    assert_eq!(stays.repeats([0, 0], [4, 4], 1000), 3);
+}
+
+#[test]
 fn charged_loads_are_the_same_in_every_simulated_run() {
     let rules = Rules { iterations: 21, lb_every: 5, imbalance: 4, charge: Some(1e-9), ..Rules::default() };
     let options = Options { blocks: Extent([4, 4]), cells: Extent([8, 8]), rules };
@@ -187,8 +202,10 @@ fn charged_loads_are_the_same_in_every_simulated_run() {
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
-    (1u32..12, any::<bool>(), 0u32..4, 1u32..3).prop_map(|(iterations, periodic, lb_every, imbalance)| {
-        Rules { iterations, periodic, lb_every, imbalance, ..Rules::default() }
+    let load = (1u32..3, 0u32..4);
+    (1u32..12, any::<bool>(), 0u32..4, load).prop_map(|(iterations, periodic, lb_every, load)| {
+        let (imbalance, move_every) = load;
+        Rules { iterations, periodic, lb_every, imbalance, move_every, ..Rules::default() }
     })
 }
 

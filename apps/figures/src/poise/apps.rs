@@ -6,7 +6,7 @@
 //! its assignment. So virtual times are the same in every run, and only the added running times of strategies vary.
 
 use std::fmt::{self, Display};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cpu_time::ThreadTime;
 use equipoise::{Config, Machine, Report};
@@ -20,6 +20,7 @@ use rayon::prelude::*;
 use crate::axis::Axis;
 use crate::chart::{Chart, Series};
 use crate::figure::{Criterion, Figure, FigureResult, Options};
+use crate::recorder::Recorder;
 use crate::rows::{Cell, Rows};
 use equipoise_apps::stencil::{Extent, Rules};
 use equipoise_apps::{Failure, leanmd, stencil3d};
@@ -195,29 +196,6 @@ impl Trial {
                 result(leanmd::simulate(config, &options))
             }
         }
-    }
-}
-
-/// A strategy that keeps its input and moves nothing.
-#[derive(Default)]
-pub(crate) struct Recorder(Mutex<Option<Database>>);
-
-impl Recorder {
-    /// The last input.
-    pub(crate) fn take(&self) -> Option<Database> {
-        self.lock().take()
-    }
-
-    /// A poisoned lock is harmless: a run that panicked here has ended.
-    fn lock(&self) -> MutexGuard<'_, Option<Database>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Strategy for Recorder {
-    fn assign(&self, database: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
-        *self.lock() = Some(database.clone());
-        Ok(Assignment::unchanged(database))
     }
 }
 
