@@ -5,7 +5,7 @@
 //! faster than the lower bound of the largest load. So a candidate is tried only if it thinks for less time than it could gain.
 //!
 //! A strategy has no clock. What a candidate needs to think is the time that the database has of it, else an estimate per
-//! object. A run corrects three predictions ([`Costs`](equipoise_model::costs::Costs)): the times to think; what part of the predicted
+//! object. A run corrects three predictions ([`Costs`]): the times to think; what part of the predicted
 //! gains a candidate `delivered`, which is small where loads do not last; and what part of the possible gain it `found`, so that a
 //! candidate that finds little is seldom tried. A candidate that was never applied counts as the others did in the mean.
 //!
