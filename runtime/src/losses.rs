@@ -62,8 +62,9 @@ pub(crate) struct Losses {
     excess_before: f64,
     /// Whether there was no sync point since the last step.
     is_fresh: bool,
-    /// Whether the next sync point becomes a step in any case.
+    /// Whether the next sync point becomes a step in any case, and whether the last one did.
     is_due: bool,
+    was_due: bool,
     /// Whether the gains of steps are judged here, and not by what their assignments delivered.
     judges: bool,
 }
@@ -79,6 +80,7 @@ impl Default for Losses {
             excess_before: 0.0,
             is_fresh: false,
             is_due: false,
+            was_due: false,
             judges: false,
         }
     }
@@ -104,13 +106,14 @@ impl Losses {
         if lost > NOISE {
             self.lost_seconds += self.credit * lost * average;
         }
-        std::mem::take(&mut self.is_due)
-            || self.lost_seconds > self.cost_seconds.unwrap_or(FIRST_COST_SECONDS)
+        self.was_due = std::mem::take(&mut self.is_due);
+        self.was_due || self.lost_seconds > self.cost_seconds.unwrap_or(FIRST_COST_SECONDS)
     }
 
-    /// The next sync point becomes a step.
+    /// The next sync point becomes a step, unless the last one was such a step: then losses decide, so that loads that never last
+    /// do not lead to a step at every sync point.
     pub(crate) fn step_next(&mut self) {
-        self.is_due = true;
+        self.is_due = !self.was_due;
     }
 
     /// A step was decided that cost this time, and after which the most loaded PE is expected to exceed the average by `rest` of it.
@@ -197,8 +200,13 @@ mod tests {
     #[test]
     fn a_step_can_be_ordered_for_the_next_sync_point() {
         let mut losses = Losses::default();
+        let balanced = of_pes(&[1.0, 1.0]);
         losses.step_next();
-        assert!(losses.need_step(of_pes(&[1.0, 1.0])));
-        assert!(!losses.need_step(of_pes(&[1.0, 1.0])));
+        assert!(losses.need_step(balanced));
+        // Not again at once, but later.
+        losses.step_next();
+        assert!(!losses.need_step(balanced));
+        losses.step_next();
+        assert!(losses.need_step(balanced));
     }
 }

@@ -79,9 +79,10 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
     let plans = plans(pe.out.pes, &placement, &answer.pe_of, &keys);
     let after = cost::Metrics::of(&database, topology, &answer.pe_of);
     let is_rejected = kept.is_some() || after.migrations == 0 && !answer.attempts.is_empty();
-    let rest = match is_rejected {
-        true => before.least_imbalance(),
-        false => cost::Metrics::of(expected, topology, &answer.pe_of).imbalance,
+    let rest = match &predicted {
+        _ if is_rejected => before.least_imbalance(),
+        Some(_) => cost::Metrics::of(expected, topology, &answer.pe_of).imbalance,
+        None => after.imbalance,
     };
     let report = LbStep {
         step: u64::from(step),

@@ -6,8 +6,8 @@ use super::between;
 use crate::cost::{Metrics, is_lighter};
 
 /// Of some placements [`between`] the present one and `pe_of`, the one with the largest predicted gain in a period after the
-/// migrations, and this gain in seconds. Of the predicted time that a placement saves, the part `delivered` counts. None if no placement gains, or where times are unknown. A placement whose heaviest PE is
-/// heavier than the present one, or that breaks a constraint of the database, is not taken; so exchanges are applied as wholes, or
+/// migrations, and this gain in seconds. Of the predicted time that a placement saves, the part `delivered` counts. None if no
+/// placement gains, or where times are unknown. A placement whose heaviest PE is heavier than the present one, or that breaks a constraint of the database, is not taken; so exchanges are applied as wholes, or
 /// objects move onto PEs with room.
 pub fn paying_part(
     database: &Database,
