@@ -131,7 +131,7 @@ pub(crate) fn map(
         None => record,
     };
     let choice = choice(py, &balancer, &topology, &run)?;
-    let record = Database { constraints: limits.constraints()?, ..record };
+    let record = Record { constraints: limits.constraints()?, ..record };
     // Before the strategy, which is not to blame.
     record.constraints.rules(&record, &*topology).map_err(usage)?;
     let choice = keep(&choice);
