@@ -134,11 +134,9 @@ impl Experience {
             let found = self.found.entry(attempt.spec.clone()).or_insert(attempt.found);
             *found = ((*found + attempt.found) / 2.0).max(*PARTS.start());
         }
-        if !answer.attempts.is_empty() {
-            let is_tried = |spec: &String| answer.attempts.iter().any(|attempt| attempt.spec == *spec);
-            for (_, found) in self.found.iter_mut().filter(|(spec, _)| !is_tried(spec)) {
-                *found = (*found * (1.0 + RECOVERY)).min(1.0);
-            }
+        let is_tried = |spec: &String| answer.attempts.iter().any(|attempt| attempt.spec == *spec);
+        for (_, found) in self.found.iter_mut().filter(|(spec, _)| !is_tried(spec)) {
+            *found = (*found * (1.0 + RECOVERY)).min(1.0);
         }
         if !answer.attempts.is_empty() && answer.attempts.iter().all(|attempt| !attempt.is_chosen) {
             self.rejections += 1;

@@ -163,17 +163,21 @@ impl<M> Partial<M> {
     }
 }
 
+/// How many elements of an array called `at_sync` for the step of this round.
+pub(crate) type Calls = ((u16, u32), Tally);
+
 /// An order about the run.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum PeOrder {
-    /// Elements of `array` wait for load-balancing step `round` (sent to the parent in the tree).
-    AtSync { array: u16, round: u32, tally: Tally },
+    /// Elements of a subtree called `at_sync`, and PEs of it say their loads since the last sync point (sent to the parent in the
+    /// tree).
+    AtSync { calls: Vec<Calls>, loads: Option<Loads> },
+    /// The elements of an array on this PE have called `at_sync` (sent by the PE to itself).
+    AllCalled,
     /// An element ended (sent to PE 0).
     Ended(Box<Ended>),
-    /// Asks every PE for its load since the last sync point.
-    Weigh,
-    /// The loads of the PEs of a subtree (sent to the parent in the tree).
-    Weighed(Loads),
+    /// Asks every PE for its load before sync point number `point`, unless it has said it.
+    Weigh { point: u32 },
     /// Asks every PE for its statistics.
     Collect,
     /// The statistics of all PEs of a subtree (sent to the parent in the tree).

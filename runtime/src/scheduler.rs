@@ -224,10 +224,10 @@ fn guarded<T>(node: &Node, rank: u32, part: impl FnOnce() -> T) -> Option<T> {
 /// Executes an order about the run.
 pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &[Held]) {
     match order {
-        PeOrder::AtSync { array, round, tally } => steps::at_sync(pe, (array, round), tally),
+        PeOrder::AtSync { calls, loads } => steps::at_sync(pe, calls, loads),
+        PeOrder::AllCalled => steps::report(pe, managers),
         PeOrder::Ended(ended) => steps::ended(pe, *ended),
-        PeOrder::Weigh => steps::weigh(pe, managers),
-        PeOrder::Weighed(loads) => steps::weighed(pe, loads),
+        PeOrder::Weigh { point } => steps::weigh(pe, point, managers),
         PeOrder::Collect => steps::collect(pe, managers),
         PeOrder::Statistics(statistics) => steps::collected(pe, statistics),
         PeOrder::Migrate { step, plans } => steps::migrate(pe, step, plans, managers),
@@ -357,7 +357,7 @@ pub(crate) fn found_quiet(pe: &PeCx, quiet: Quiet, managers: &[Held]) {
 /// migrated.
 pub(crate) fn flush(pe: &PeCx) {
     pe.collectives.forwards.set(false);
-    pe.report_syncs(None);
+    pe.report_syncs();
     for port in &pe.ports {
         port.flush(pe);
     }

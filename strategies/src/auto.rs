@@ -7,7 +7,8 @@
 //! A strategy has no clock. What a candidate needs to think is the time that the database has of it, else an estimate per
 //! object. A run corrects three predictions ([`Costs`]): the times to think; what part of the predicted
 //! gains a candidate `delivered`, which is small where loads do not last; and what part of the possible gain it `found`, so that a
-//! candidate that finds little is seldom tried. A candidate that was never applied counts as the others did in the mean.
+//! candidate that finds little is seldom tried. A candidate that was never applied counts as the others did in the mean, and one that was
+//! never tried is expected to find half of what is possible.
 //!
 //! Where periods cannot be predicted, because costs or communication are unknown, the largest load decides, then hop-bytes and moves;
 //! strategies that think long are then not tried.
@@ -61,6 +62,9 @@ const NEGLIGIBLE: f64 = 0.01;
 /// Predictions that differ by less than this part, their median error on simulated machines, are taken to be equal; then hop-bytes and
 /// moves decide.
 const CLOSE: f64 = 0.03;
+
+/// What part of the possible gain is expected of a candidate that was never tried.
+const UNKNOWN_FOUND: f64 = 0.5;
 
 /// A candidate that thinks longer than this per object is not tried where periods cannot be predicted.
 const QUICK_SECONDS_PER_OBJECT: f64 = 5e-6;
@@ -126,8 +130,8 @@ impl Strategy for AutoLb {
             attempts.push(Attempt {
                 spec: choice.spec.clone(),
                 thinking_seconds: expected.thinking_seconds,
-                // The best may be as fast as the one before, and better in other respects.
-                found: if is_best { 1.0 } else { part_found(&tried[best], &tried[last], possible_seconds) },
+                // An answer was needed in any case.
+                found: if is_answer { part_found(&tried[best], &tried[last], possible_seconds) } else { 1.0 },
                 is_chosen: false,
             });
             if is_best {
@@ -214,7 +218,7 @@ impl Candidate {
         Expected {
             thinking_seconds: known(|costs| &costs.strategies).unwrap_or(estimate),
             delivered,
-            found: known(|costs| &costs.found).unwrap_or(1.0),
+            found: known(|costs| &costs.found).unwrap_or(UNKNOWN_FOUND),
         }
     }
 
@@ -345,16 +349,17 @@ mod tests {
         let quick = || candidate("QuickLB", [0, 0, 0, 1], 0.01);
         let slow = |thinking| candidate("SlowLB", [0, 0, 1, 1], thinking);
         let database = recorded(Some(costs()));
+        // At most 1 s is possible, of which a candidate that was never tried is expected to find half.
         check(
             &database,
-            vec![quick(), slow(0.2)],
+            vec![quick(), slow(0.12)],
             [0, 0, 1, 1],
             "SlowLB: 2.00 s instead of 4.00 s a period.",
         );
         let expected = "QuickLB: 3.00 s instead of 4.00 s a period; SlowLB was not tried.";
-        check(&database, vec![quick(), slow(0.3)], [0, 0, 0, 1], expected);
+        check(&database, vec![quick(), slow(0.13)], [0, 0, 0, 1], expected);
         // The database knows better how long it thinks.
-        let known = Costs { strategies: [("SlowLB".into(), 0.5)].into(), ..costs() };
+        let known = Costs { strategies: [("SlowLB".into(), 0.4)].into(), ..costs() };
         check(
             &recorded(Some(known)),
             vec![quick(), slow(9.0)],

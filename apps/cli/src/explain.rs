@@ -7,10 +7,10 @@ use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::graph::parallel;
 use equipoise_model::table::{aligned, bytes, count, percent, seconds};
 use equipoise_model::{Database, Topology};
+use equipoise_report::Between;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::cost::explain::{Explanation, FarEdge, HotLink, Names};
 use equipoise_strategies::cost::spans::{Span, Spans};
-use equipoise_strategies::max_moves::between;
 use serde::Serialize;
 
 use crate::arguments::{MachineArg, MappingArgs, TaskArgs};
@@ -64,41 +64,17 @@ struct Document<'a> {
     between: &'a [Between],
 }
 
-/// A placement between the two.
-#[derive(Serialize)]
-struct Between {
-    migrations: u64,
-    max_over_avg: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hop_bytes: Option<u128>,
-}
-
-impl Between {
-    /// The placements between that of a database and another one.
-    fn of(database: &Database, machine: &dyn Topology, after: &[u32]) -> Result<Vec<Self>, Failure> {
-        let placements = between(database, machine, after)?;
-        let judged = placements.iter().map(|pe_of| {
-            let metrics = Metrics::of(database, machine, pe_of);
-            Between {
-                migrations: metrics.migrations,
-                max_over_avg: 1.0 + metrics.imbalance,
-                hop_bytes: metrics.communication.map(|it| it.hop_bytes),
-            }
-        });
-        Ok(judged.collect())
+/// The table of placements between the two, if there are several.
+fn between_table(all: &[Between]) -> String {
+    if all.len() < 2 {
+        return String::new();
     }
-
-    fn table(all: &[Self]) -> String {
-        if all.len() < 2 {
-            return String::new();
-        }
-        let mut rows = vec![["moves", "max/avg", "hop-bytes"].map(String::from).to_vec()];
-        rows.extend(all.iter().map(|it| {
-            let hop_bytes = it.hop_bytes.map_or_else(String::new, |number| number.to_string());
-            vec![it.migrations.to_string(), format!("{:.3}", it.max_over_avg), hop_bytes]
-        }));
-        format!("With fewer moves (--max-moves of `map` and `replay`):\n{}\n", aligned(&rows))
-    }
+    let mut rows = vec![["moves", "max/avg", "hop-bytes"].map(String::from).to_vec()];
+    rows.extend(all.iter().map(|it| {
+        let hop_bytes = it.hop_bytes.map_or_else(String::new, |number| number.to_string());
+        vec![it.migrations.to_string(), format!("{:.3}", it.max_over_avg), hop_bytes]
+    }));
+    format!("With fewer moves (--max-moves of `map` and `replay`):\n{}\n", aligned(&rows))
 }
 
 /// The groups of ranks of a training job, before and after.
@@ -164,18 +140,14 @@ impl Args {
             let placed = |pe_of| tasks.placed(database, machine, pe_of);
             (placed(&before), placed(&after), explanation)
         });
+        let between = tasks.between(&database.clone().placed(&before), machine, &after)?;
         self.report.write(|| {
             let words = vec![summary(&then.metrics, &now.metrics)];
             let placed = ("mapping", after.as_slice(), &now.metrics);
-            report::of_mapping(&tasks, (database, machine), (&before, &then.metrics), placed, words)
+            let before = (before.as_slice(), &then.metrics);
+            Ok(report::of_mapping(&tasks, (database, machine), before, placed, between.clone(), words))
         })?;
         let groups = Groups::of(graph.as_deref(), machine, &before, &after);
-        // The objects of a run are somewhere already; tasks are not.
-        let is_of_run = self.tasks.graph.as_ref().is_some_and(|spec| !input::is_task_graph(spec));
-        let between = match is_of_run {
-            true => Between::of(&database.clone().placed(&before), machine, &after)?,
-            false => Vec::new(),
-        };
         let text = || {
             let count = count(database.objects.len() as u64, "task");
             let heading = format!("{} on {}: {count}", tasks.name, machine.spec());
@@ -183,7 +155,7 @@ impl Args {
             let table = cost_table::informative_costs(database, tasks.unit, &columns);
             let summary = summary(&then.metrics, &now.metrics);
             let groups = groups.as_ref().map_or_else(String::new, Groups::text);
-            let between = Between::table(&between);
+            let between = between_table(&between);
             let lists = lists(&explanation, database, machine);
             format!("{heading}\n\n{summary}\n\n{table}\n{groups}{between}{lists}")
         };

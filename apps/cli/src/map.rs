@@ -223,14 +223,15 @@ fn reported(
     strategy: &str,
     answer: &Assignment,
     metrics: &Metrics,
-) -> ReportData {
+) -> Result<ReportData, Failure> {
     let start = database.placement();
     let then = Metrics::full(database, machine, &start);
     // Loads of tasks are often equal, so what the strategy says of itself is more important.
     let of_strategy = answer.sentence.iter().cloned();
     let words = of_strategy.chain([explain::summary(&then, metrics), sentence(&then, metrics)]).collect();
     let placed = (strategy, answer.pe_of.as_slice(), metrics);
-    report::of_mapping(tasks, (database, machine), (&start, &then), placed, words)
+    let between = tasks.between(database, machine, &answer.pe_of)?;
+    Ok(report::of_mapping(tasks, (database, machine), (&start, &then), placed, between, words))
 }
 
 /// The strategy's valid assignment, and its running time in seconds.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use equipoise_apps::Failure;
 use equipoise_model::table::count;
 use equipoise_model::{Database, Topology};
-use equipoise_report::{Builder, Heat, ReportData, ReportFile};
+use equipoise_report::{Between, Builder, Heat, ReportData, ReportFile};
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::replay::{Comparison, Replay};
 
@@ -33,8 +33,8 @@ impl ReportArg {
     }
 
     /// Writes the report if it was asked for; `data` makes it.
-    pub(crate) fn write(&self, data: impl FnOnce() -> ReportData) -> Result<(), Failure> {
-        self.report.as_ref().map_or(Ok(()), |file| Ok(file.write(&data())?))
+    pub(crate) fn write(&self, data: impl FnOnce() -> Result<ReportData, Failure>) -> Result<(), Failure> {
+        self.report.as_ref().map_or(Ok(()), |file| Ok(file.write(&data()?)?))
     }
 }
 
@@ -66,8 +66,8 @@ impl Replayed {
     }
 
     /// The report.
-    pub(crate) fn data(self, name: &str, comparison: &Comparison) -> ReportData {
-        let Some((database, machine, replay)) = &self.heaviest else { return ReportData::default() };
+    pub(crate) fn data(self, name: &str, comparison: &Comparison) -> Result<ReportData, Failure> {
+        let Some((database, machine, replay)) = &self.heaviest else { return Ok(ReportData::default()) };
         let title = format!("Replay of {name} on {}", machine.spec());
         let mut builder =
             Builder::new(title, database, &**machine, database.placement(), replay.before.clone());
@@ -85,6 +85,10 @@ impl Replayed {
         let mut data = builder.data;
         if let Some((best, reason)) = comparison.recommendation() {
             data.recommended = data.placements.iter().position(|it| it.name == best);
+            if let Some(at) = data.recommended {
+                let best = &mut data.placements[at];
+                best.between = Between::all(database, &**machine, &best.pe_of)?;
+            }
             data.sentences.push(format!("Recommended: {best}. {reason}"));
         }
         let summary = &replay.database;
@@ -114,7 +118,7 @@ impl Replayed {
         let refusals = replay.refusals.iter();
         data.refusals = refusals.map(|refusal| (refusal.name.clone(), refusal.error.clone())).collect();
         data.steps = several.then(|| self.recorded.finished());
-        data
+        Ok(data)
     }
 }
 
@@ -124,12 +128,13 @@ pub(crate) fn of_mapping(
     (database, machine): (&Database, &dyn Topology),
     (before, then): (&[u32], &Metrics),
     (strategy, after, now): (&str, &[u32], &Metrics),
+    between: Vec<Between>,
     words: Vec<String>,
 ) -> ReportData {
     let title = format!("{} on {}", tasks.name, machine.spec());
     let mut builder = Builder::new(title, database, machine, before.to_vec(), then.clone());
     builder.data.placements.iter_mut().for_each(|it| it.name = "start".into());
-    builder.place(strategy.to_string(), after, now.clone());
+    builder.place(strategy.to_string(), after, now.clone()).between = between;
     builder.data.weights = tasks.unit == LoadUnit::None;
     builder.data.sentences = words;
     builder.data

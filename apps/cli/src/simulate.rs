@@ -181,7 +181,7 @@ impl Args {
             shown.topology = platform.topology.spec();
             // What is said of a trace follows.
             shown.sentences.splice(0..0, sentences(&document, &*platform.network, &platform.spec));
-            shown
+            Ok(shown)
         })?;
         let text = || {
             let heading = format!("{what} on {}, {}\n\n", platform.topology.spec(), platform.spec);

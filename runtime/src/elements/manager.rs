@@ -1,6 +1,6 @@
 //! The interface of an array to the scheduler and to load-balancing steps.
 
-use super::{Elements, Manager, Weighed};
+use super::{ChareSlot, Elements, Manager, Weighed};
 use crate::array::Chare;
 use crate::checkpoint::{ArrayIndex, Part};
 use crate::codec;
@@ -102,6 +102,15 @@ impl<T: Chare> Manager for Elements<T> {
         sum
     }
 
+    fn all_called(&self) -> bool {
+        let waits = |slot: &ChareSlot<T>| slot.extra.as_ref().is_some_and(|extra| extra.resume.is_some());
+        !T::SYNC || self.slots.iter().all(waits)
+    }
+
+    fn has_elements(&self) -> bool {
+        !self.slots.is_empty() || !self.late.is_empty()
+    }
+
     fn collect(&mut self, pe: &PeCx, statistics: &mut Statistics) {
         // Of bound elements, the leader takes part in steps.
         let is_follower = pe.infos[usize::from(self.port.id)].bound_to.is_some();
@@ -145,6 +154,7 @@ impl<T: Chare> Manager for Elements<T> {
     }
 
     fn resume(&mut self, pe: &PeCx, round: u32) {
+        self.called = 0;
         for (at, slot) in self.slots.iter_mut().enumerate() {
             if slot.syncs <= round + 1
                 && let Some(msg) = slot.extra.as_mut().and_then(|extra| extra.resume.take())

@@ -6,8 +6,8 @@ use crate::checkpoint::{ArrayIndex, Part};
 use crate::inbox::Bag;
 use crate::load::element_key;
 use crate::location::{AFTER_SYNC, Route};
-use crate::order::{Journey, Statistics};
-use crate::pe::{ARRAY_BITS, Contributor, Offer, PeCx, SyncCalls, post_delivery};
+use crate::order::{Journey, PeOrder, Statistics};
+use crate::pe::{ARRAY_BITS, Contributor, Offer, PeCx, post_delivery};
 use crate::reduction::Tally;
 use crate::slot::{Collective, Item, NextRounds};
 use crate::tracer::Kept;
@@ -49,6 +49,10 @@ pub(crate) trait Manager {
     /// Notes the loads of the elements on this PE at a sync point. Returns their sum since the last load-balancing step, in seconds of
     /// this PE.
     fn weigh(&mut self, pe: &PeCx) -> f64;
+    /// Whether all elements on this PE that are to call `at_sync` have called it.
+    fn all_called(&self) -> bool;
+    /// Whether this PE has elements of the array.
+    fn has_elements(&self) -> bool;
     /// Moves the records since the last call into `statistics`.
     fn collect(&mut self, pe: &PeCx, statistics: &mut Statistics);
     /// Migrates an element for a load-balancing step; false if the element is not on this PE.
@@ -114,6 +118,8 @@ pub(crate) struct Elements<T: Chare> {
     clock: u64,
     /// The loads at the last sync point, where the PEs compare them at sync points, in the order of `slots` at that time.
     weighed: Vec<Weighed>,
+    /// How often elements on this PE have called `at_sync` since it resumed its elements. Some may have migrated since.
+    called: usize,
     /// Whether [`Manager::one`] ran orders the last time.
     ordered_last: bool,
     /// After a restart: what saved PEs had beside elements.
@@ -138,6 +144,7 @@ impl<T: Chare> Elements<T> {
             blocked_inserts: Vec::new(),
             clock: 0,
             weighed: Vec::new(),
+            called: 0,
             ordered_last: false,
             restored: Vec::new(),
         }
@@ -383,10 +390,15 @@ impl<T: Chare> Elements<T> {
         let tally = slot.takes_part(Collective::Barrier);
         let round = slot.syncs;
         slot.syncs += 1;
-        let of = (self.port.id, round);
-        let calls = SyncCalls { here: tally, ..SyncCalls::default() };
-        if pe.collectives.steps.add_calls(of, calls) as usize == self.slots.len() {
-            pe.report_syncs(Some(of));
+        pe.collectives.steps.add_calls((self.port.id, round), tally);
+        self.called += 1;
+        if self.called < self.slots.len() {
+            return;
+        }
+        match pe.settings().weighs() {
+            // Loads are read after the delivery: until then its array is borrowed.
+            true => pe.out.tell(pe.out.rank, PeOrder::AllCalled),
+            false => pe.report_syncs(),
         }
     }
 

@@ -313,6 +313,11 @@ impl Settings {
         !self.lb_off && (!self.schedule.is_empty() || self.dump.is_some() || self.report.is_some())
     }
 
+    /// Whether PEs say their loads at sync points, because it depends on them which sync points become steps.
+    pub(crate) fn weighs(&self) -> bool {
+        self.balances() && self.lb_when == LbWhen::Auto
+    }
+
     /// Whether elements that call `at_sync` wait for each other: for load balancing, for checkpoints, or because the run that was
     /// saved did so.
     pub(crate) fn has_barriers(&self) -> bool {

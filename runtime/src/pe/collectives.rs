@@ -6,7 +6,7 @@ use crate::experience::Experience;
 use crate::load::array_and_rank;
 use crate::losses::{Loads, Losses};
 use crate::options::Listed;
-use crate::order::Statistics;
+use crate::order::{Calls, Statistics};
 use crate::reduction::{Ledger, Tally};
 use crate::section::{Members, SectionId, Source};
 use equipoise_strategies::predict::History;
@@ -73,8 +73,8 @@ pub(crate) struct Steps {
     pub(crate) resumed: Cell<u32>,
     /// The arrivals of each step in progress.
     arrivals: RefCell<BTreeMap<u32, Arrivals>>,
-    /// The calls of `at_sync` that are not yet reported to the parent in the tree, by array and round.
-    unreported: RefCell<Vec<((u16, u32), SyncCalls)>>,
+    /// The calls of `at_sync` in this subtree that are not yet reported to the parent in the tree.
+    pub(crate) unreported: RefCell<Vec<Calls>>,
     /// The statistics of the PEs of this subtree received so far.
     pub(crate) collected: RefCell<Vec<Statistics>>,
     /// On PE 0: the number of the current or next step, and its begin in ticks of the wall clock.
@@ -92,8 +92,12 @@ pub(crate) struct Steps {
     pub(crate) experience: RefCell<Experience>,
     /// A step without a centre.
     pub(crate) meeting: Meeting,
-    /// The loads of the PEs of this subtree, as far as they have said them.
+    /// The loads of the PEs of this subtree that are not yet reported to the parent in the tree; on PE 0, of all PEs that have said
+    /// theirs.
     pub(crate) loads: Cell<Loads>,
+    /// The number of sync points for which this PE has said its load, and that for which PE 0 has asked for it.
+    pub(crate) said: Cell<u32>,
+    pub(crate) asked: Cell<u32>,
     /// On PE 0: the losses since the last step, which decide when the next one follows.
     pub(crate) losses: RefCell<Losses>,
     /// On PE 0: the sync points that were no steps.
@@ -110,21 +114,6 @@ pub(crate) struct Steps {
     pub(crate) restored_bytes: Cell<u64>,
 }
 
-/// Calls of `at_sync` for one array and round: of elements on this PE, and from the PEs below in the tree.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SyncCalls {
-    pub(crate) here: Tally,
-    pub(crate) below: Tally,
-}
-
-impl SyncCalls {
-    fn all(self) -> Tally {
-        let mut all = self.here;
-        all.add(self.below);
-        all
-    }
-}
-
 /// The elements that arrived in a step, and the expected number once known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrivals {
@@ -133,25 +122,20 @@ struct Arrivals {
 }
 
 impl Steps {
-    /// Adds calls of `at_sync` for an array and a round, of elements on this PE or from the PEs below. Returns the number of
-    /// elements on this PE that have called it and are not yet reported.
-    pub(crate) fn add_calls(&self, of: (u16, u32), calls: SyncCalls) -> u32 {
+    /// Adds calls of `at_sync` for an array and a round, of elements on this PE or from the PEs below.
+    pub(crate) fn add_calls(&self, of: (u16, u32), calls: Tally) {
         let mut unreported = self.unreported.borrow_mut();
-        let at = unreported.iter().position(|(other, _)| *other == of).unwrap_or_else(|| {
-            unreported.push((of, SyncCalls::default()));
-            unreported.len() - 1
-        });
-        let all = &mut unreported[at].1;
-        all.here.add(calls.here);
-        all.below.add(calls.below);
-        all.here.count
+        match unreported.iter_mut().find(|(other, _)| *other == of) {
+            Some((_, tally)) => tally.add(calls),
+            None => unreported.push((of, calls)),
+        }
     }
 
-    /// Takes the calls of `at_sync` that are not yet reported: of one array and round, or all.
-    pub(crate) fn take_unreported(&self, only: Option<(u16, u32)>) -> Vec<((u16, u32), Tally)> {
-        let mut unreported = self.unreported.borrow_mut();
-        let taken = unreported.extract_if(.., |(of, _)| only.is_none_or(|only| only == *of));
-        taken.map(|(of, calls)| (of, calls.all())).collect()
+    /// Adds loads of PEs of this subtree.
+    pub(crate) fn add_loads(&self, loads: Loads) {
+        let mut all = self.loads.take();
+        all.add(loads);
+        self.loads.set(all);
     }
 
     /// Counts elements that arrived in a step.

@@ -26,7 +26,7 @@ pub use main::{Asked, Main};
 pub use reply::Reply;
 pub use shared::Shared;
 
-pub(crate) use collectives::{Collectives, Contributor, Ledgers, SyncCalls};
+pub(crate) use collectives::{Collectives, Contributor, Ledgers};
 pub(crate) use delivery::{Delivery, Offer, post_delivery};
 pub(crate) use main::begin as begin_main;
 pub(crate) use meeting::{Current, Told};
@@ -239,10 +239,14 @@ impl PeCx {
         }
     }
 
-    /// Reports calls of `at_sync` to the parent in the tree: of one array and round, or all.
-    pub(crate) fn report_syncs(&self, only: Option<(u16, u32)>) {
-        for ((array, round), tally) in self.collectives.steps.take_unreported(only) {
-            self.out.tell(self.out.tree.parent(self.out.rank), PeOrder::AtSync { array, round, tally });
+    /// Reports calls of `at_sync`, and the loads that belong to them, to the parent in the tree.
+    pub(crate) fn report_syncs(&self) {
+        let (steps, rank) = (&self.collectives.steps, self.out.rank);
+        let calls = steps.unreported.take();
+        // PE 0 keeps the loads.
+        let loads = (rank != 0).then(|| steps.loads.take()).filter(|loads| loads.pes > 0);
+        if !calls.is_empty() || loads.is_some() {
+            self.out.tell(self.out.tree.parent(rank), PeOrder::AtSync { calls, loads });
         }
     }
 

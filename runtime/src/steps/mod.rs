@@ -1,7 +1,7 @@
 //! Load-balancing steps: all elements arrive, PE 0 decides, elements migrate, all elements resume.
 //!
 //! 1. Elements of `sync` arrays call `at_sync`; the number of calls goes up the tree of PEs to PE 0
-//!    ([`PeOrder::AtSync`]).
+//!    ([`PeOrder::AtSync`]). With `--lb-when auto`, the loads of the PEs go with them.
 //! 2. When every element of every `sync` array has called `at_sync`, PE 0 asks all PEs for their statistics
 //!    ([`PeOrder::Collect`], [`PeOrder::Statistics`]).
 //! 3. [`balancer`] builds a database, calls the strategy, and sends every PE the migrations of its
@@ -21,22 +21,30 @@ use crate::checkpoint::Reason;
 use crate::elements::Held;
 use crate::events::EventLog;
 use crate::losses::Loads;
-use crate::options::LbWhen;
-use crate::order::{Ended, PeOrder, Plan, Statistics};
-use crate::pe::{Outbox, PeCx, SyncCalls};
-use crate::reduction::Tally;
+use crate::order::{Calls, Ended, PeOrder, Plan, Statistics};
+use crate::pe::{Outbox, PeCx};
 use std::collections::BTreeMap;
 
-/// Receives the number of elements of an array that called `at_sync` for a round. PE 0 counts them; another PE forwards the
-/// number.
-pub(crate) fn at_sync(pe: &PeCx, (array, round): (u16, u32), tally: Tally) {
+/// Receives the numbers of elements that called `at_sync`, and loads of PEs. PE 0 adds them up; another PE forwards them.
+pub(crate) fn at_sync(pe: &PeCx, calls: Vec<Calls>, loads: Option<Loads>) {
     let steps = &pe.collectives.steps;
+    loads.into_iter().for_each(|loads| steps.add_loads(loads));
     if pe.out.rank != 0 {
-        steps.add_calls((array, round), SyncCalls { below: tally, ..SyncCalls::default() });
+        calls.into_iter().for_each(|(of, tally)| steps.add_calls(of, tally));
         return pe.collectives.forwards.set(true);
     }
-    pe.collectives.ledgers.borrow_mut()[usize::from(array)].syncs.note(round, tally);
+    for ((array, round), tally) in calls {
+        pe.collectives.ledgers.borrow_mut()[usize::from(array)].syncs.note(round, tally);
+    }
     try_step(pe);
+}
+
+/// The elements of an array on this PE have called `at_sync`: reports it, with the load of this PE if no other array is to call it.
+pub(crate) fn report(pe: &PeCx, managers: &[Held]) {
+    match managers.iter().all(|manager| manager.borrow().all_called()) {
+        true => say_load(pe, managers),
+        false => pe.report_syncs(),
+    }
 }
 
 /// PE 0 receives the end of an element: reductions and steps no longer wait for the element.
@@ -57,7 +65,7 @@ pub(crate) fn try_step(pe: &PeCx) {
     if !pe.settings().has_barriers() || steps.collecting.get() || steps.saves.get().is_some() {
         return;
     }
-    if !is_complete(pe) || saves_first(pe) {
+    if !is_complete(pe) || !knows_loads(pe) || saves_first(pe) {
         return;
     }
     {
@@ -67,20 +75,10 @@ pub(crate) fn try_step(pe: &PeCx) {
         }
     }
     steps.began.set(pe.clock.now());
-    let settings = pe.settings();
-    match settings.lb_when {
-        _ if !settings.balances() => resume_all(pe),
-        LbWhen::Auto => {
-            steps.collecting.set(true);
-            pe.out.tell_all(|| PeOrder::Weigh);
-        }
-        LbWhen::Every(_) => begin_or_skip(pe, Loads::default()),
+    if !pe.settings().balances() {
+        return resume_all(pe);
     }
-}
-
-/// Begins the step on PE 0, or skips it.
-fn begin_or_skip(pe: &PeCx, loads: Loads) {
-    let steps = &pe.collectives.steps;
+    let loads = steps.loads.take();
     let needs_step = || steps.losses.borrow_mut().need_step(loads);
     let is_step = repeat::is_step(&pe.out, pe.settings().lb_when, steps.number.get(), needs_step);
     steps.collecting.set(is_step);
@@ -104,26 +102,43 @@ fn resume_all(pe: &PeCx) {
     pe.out.tell(0, PeOrder::Migrate { step, plans: Vec::new() });
 }
 
-/// Says how much load this PE had since the last sync point.
-pub(crate) fn weigh(pe: &PeCx, managers: &[Held]) {
-    pe.out.relay(|| PeOrder::Weigh);
-    let of_elements = managers.iter().map(|manager| manager.borrow_mut().weigh(pe)).sum();
-    let seconds = pe.recorder.load_since_last(of_elements);
-    weighed(pe, Loads { pes: 1, sum_seconds: seconds, max_seconds: seconds });
+/// Whether PE 0 knows the loads on which it depends whether this sync point becomes a step. If not, it asks for them: a PE has not said
+/// its load if it has no elements that call `at_sync`, or if some ended, migrated or were inserted meanwhile.
+fn knows_loads(pe: &PeCx) -> bool {
+    if !pe.settings().weighs() {
+        return true;
+    }
+    let steps = &pe.collectives.steps;
+    let (known, point) = (steps.loads.get().pes, steps.number.get());
+    debug_assert!(known <= pe.out.pes, "each PE says its load once");
+    if known < pe.out.pes && steps.asked.replace(point + 1) <= point {
+        pe.out.tell_all(|| PeOrder::Weigh { point });
+    }
+    known == pe.out.pes
 }
 
-/// Adds loads of PEs of this subtree. When all have said theirs, PE 0 decides; another PE tells its parent.
-pub(crate) fn weighed(pe: &PeCx, loads: Loads) {
-    let rank = pe.out.rank;
-    let sum = &pe.collectives.steps.loads;
-    let mut all = sum.take();
-    all.add(loads);
-    if (all.pes as usize) < pe.out.tree.size(rank) {
-        return sum.set(all);
+/// PE 0 asks how much load this PE had before a sync point. A PE that has not yet resumed after the last one answers when it has.
+pub(crate) fn weigh(pe: &PeCx, point: u32, managers: &[Held]) {
+    pe.out.relay(|| PeOrder::Weigh { point });
+    let steps = &pe.collectives.steps;
+    steps.asked.set(steps.asked.get().max(point + 1));
+    if steps.resumed.get() == point {
+        say_load(pe, managers);
     }
-    match rank {
-        0 => begin_or_skip(pe, all),
-        _ => pe.out.tell(pe.out.tree.parent(rank), PeOrder::Weighed(all)),
+}
+
+/// Reports the load of this PE since the last sync point, once.
+fn say_load(pe: &PeCx, managers: &[Held]) {
+    let steps = &pe.collectives.steps;
+    let points = steps.resumed.get() + 1;
+    if steps.said.replace(points) < points {
+        let of_elements = managers.iter().map(|manager| manager.borrow_mut().weigh(pe)).sum();
+        let seconds = pe.recorder.load_since_last(of_elements);
+        steps.add_loads(Loads { pes: 1, sum_seconds: seconds, max_seconds: seconds });
+    }
+    pe.report_syncs();
+    if pe.out.rank == 0 {
+        try_step(pe);
     }
 }
 
@@ -284,6 +299,13 @@ pub(crate) fn try_resume(pe: &PeCx, step: u32, managers: &[Held]) {
         }
         for manager in managers {
             manager.borrow_mut().resume(pe, step);
+        }
+        let steps = &pe.collectives.steps;
+        let is_asked = steps.asked.get() > steps.resumed.get();
+        // A PE without elements has nothing to wait for. Elements that come to it later count at the next sync point.
+        let is_empty = || !managers.iter().any(|manager| manager.borrow().has_elements());
+        if pe.settings().weighs() && (is_asked || is_empty()) {
+            say_load(pe, managers);
         }
     }
 }

@@ -6,6 +6,7 @@
 use equipoise_strategies::cost::Metrics;
 use serde::Serialize;
 
+use crate::between::Between;
 use crate::heat::Heat;
 
 /// The version of the document.
@@ -103,6 +104,8 @@ pub struct Placement {
     pub sentences: Vec<String>,
     /// Whether no other placement is as good in all costs and better in one of them.
     pub on_front: Option<bool>,
+    /// Placements between the one before and this one, by migrations; empty if the report has none.
+    pub between: Vec<Between>,
     /// By object: its PE.
     pub pe_of: Vec<u32>,
     /// By PE: its load.

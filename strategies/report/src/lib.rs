@@ -4,6 +4,7 @@
 //! writes it, as a page or as JSON. The page has no external address and opens from the disk.
 //! [`perfetto`] writes timelines.
 
+mod between;
 pub mod build;
 pub mod data;
 pub mod file;
@@ -14,6 +15,7 @@ mod page;
 pub mod perfetto;
 pub mod timeline;
 
+pub use between::Between;
 pub use build::Builder;
 pub use data::ReportData;
 pub use file::{ReportError, ReportFile};

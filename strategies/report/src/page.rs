@@ -10,13 +10,14 @@ const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 
 /// The scripts, in the order in which they run; each begins with a comment on its purpose.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("page/base.js"),
     include_str!("page/summary.js"),
     include_str!("page/loads.js"),
     include_str!("page/heat.js"),
     include_str!("page/machine.js"),
     include_str!("page/matrix.js"),
+    include_str!("page/between.js"),
     include_str!("page/moves.js"),
     include_str!("page/distances.js"),
     include_str!("page/main.js"),

@@ -165,6 +165,42 @@ fn objects_that_move_have_their_names_and_facts() {
 }
 
 #[test]
+fn placements_with_fewer_migrations_are_a_curve() {
+    let sandbox = Sandbox::new();
+    let line = format!(
+        "replay {WORKSPACE}/apps/databases/pic.db --step 3 --pes 16 --topology torus:4x4 --balancer GreedyLB --balancer PoiseLB"
+    );
+    let shown = document(&sandbox, &line);
+    let placements = shown["placements"].as_array().expect("placements");
+    let best = shown["recommended"].as_u64().expect("a recommendation") as usize;
+    // Only those of the recommended placement are sought.
+    for (at, placement) in placements.iter().enumerate() {
+        let points = placement["between"].as_array().expect("a list");
+        assert_eq!(points.len() > 3, at == best, "{}", placement["name"]);
+    }
+    let points = placements[best]["between"].as_array().expect("a list");
+    let migrations: Vec<u64> = points.iter().filter_map(|it| it["migrations"].as_u64()).collect();
+    assert!(migrations.is_sorted() && migrations.len() == points.len(), "{migrations:?}");
+    assert_eq!(migrations.last().copied(), placements[best]["metrics"]["migrations"].as_u64());
+    sandbox.run(&format!("{line} --report a.html")).result();
+    let Some(mut tab) = Chromium::start() else { return };
+    tab.open(&sandbox.path().join("a.html"), "panel=moves&theme=light");
+    tab.photograph("fewer-migrations");
+    // The placement before is a point of both curves, too.
+    let circles = tab.value("document.querySelectorAll('polyline ~ circle').length").as_u64();
+    assert_eq!(circles, Some(2 * (points.len() as u64 + 1)));
+    let heights = tab.value(
+        "[...document.querySelectorAll('polyline')].map((it) => it.getAttribute('points').trim().split(/[ ,]/).map(Number))",
+    );
+    for curve in heights.as_array().expect("curves") {
+        let numbers: Vec<f64> = curve.as_array().expect("places").iter().filter_map(Value::as_f64).collect();
+        let across: Vec<f64> = numbers.iter().copied().step_by(2).collect();
+        assert!(across.is_sorted() && numbers.iter().all(|it| it.is_finite()), "{numbers:?}");
+    }
+    tab.has_no_problem();
+}
+
+#[test]
 fn pages_fit_into_narrow_windows() {
     let sandbox = Sandbox::new();
     sandbox.run(&format!("{PAIRS} --report a.html")).result();

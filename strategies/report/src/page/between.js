@@ -1,0 +1,39 @@
+// In the panel Migrations: the placements between the one before and the one after.
+
+/** The costs of these placements that are known: key, name, colour and unit. */
+const costsBetween = [
+  ["hop_bytes", "hop-bytes", "--after", bytesText],
+  ["max_over_avg", "max/avg", "--mark", (x) => x.toFixed(3)],
+];
+
+/** Curves of hop-bytes and max/avg by migrations, each as a part of its value before. */
+function fewerMigrations(it) {
+  const was = before().metrics;
+  const points = [{ migrations: 0, max_over_avg: was.imbalance + 1, hop_bytes: was.hop_bytes }, ...it.between];
+  const costs = costsBetween.filter(([key]) => points[0][key] > 0), names = costs.map(([, name]) => name);
+  const part = (point, key) => point[key] / points[0][key];
+  const top = Math.max(1, ...costs.flatMap(([key]) => points.map((point) => part(point, key))));
+  const last = points.at(-1), [left, above, wide, high] = [44, 12, 420, 180];
+  const x = (point) => left + wide * point.migrations / last.migrations, y = (value) => above + high * (1 - value / top);
+  const grid = [0, 0.5, 1].map((value) =>
+    `<line x1="${left}" x2="${left + wide}" y1="${y(value)}" y2="${y(value)}" stroke="var(--line)"/>` +
+    `<text x="${left - 6}" y="${y(value) + 4}" text-anchor="end">${100 * value} %</text>`);
+  const axis = `<text x="${left}" y="${above + high + 18}">0</text>` +
+    `<text x="${left + wide}" y="${above + high + 18}" text-anchor="end">${countText(last.migrations, "migration")}</text>`;
+  // Names of curves that end close to each other are one line apart.
+  const ends = costs.map(([key]) => y(part(last, key)));
+  if (ends.length > 1 && Math.abs(ends[0] - ends[1]) < 15) ends[ends[0] < ends[1] ? 1 : 0] = Math.min(...ends) + 15;
+  const curves = costs.map(([key, name, ink, text], k) => {
+    const places = points.map((point) => [x(point), y(part(point, key))]);
+    const dots = places.map(([across, down], i) => `<circle cx="${across}" cy="${down}" r="4" fill="var(${ink})">` +
+      `<title>${countText(points[i].migrations, "migration")}: ${name} ${safe(text(points[i][key]))}</title></circle>`);
+    return `<polyline fill="none" stroke="var(${ink})" stroke-width="2" points="${places.join(" ")}"/>` + dots.join("") +
+      `<text x="${left + wide + 10}" y="${ends[k] + 4}">${name}: ${percentText(part(last, key))}</text>`;
+  });
+  const picture = svg(left + wide + 150, above + high + 24, `${names.join(" and ")} of placements with fewer migrations`,
+    grid.join("") + axis + curves.join(""));
+  const rows = () => points.map((point) => [point.migrations, ...costs.map(([key, , , text]) => ({ value: point[key], text: text(point[key]) }))]);
+  return make("div", {}, make("h3", {}, "with fewer migrations"), picture,
+    make("p", { class: "note" }, "Each point is a placement between the one before, at 100 %, and this one. --max-moves chooses among them."),
+    asText("Placements with fewer migrations as a table", () => table("fewer migrations", ["migrations", ...names], rows())));
+}
