@@ -407,8 +407,7 @@ fn run(options: &Options) -> Result<FigureResult, Failure> {
 }
 
 /// Why `auto` may be slower than a policy that is chosen afterwards.
-const LEARNS: &str = "the first steps learn what gains and strategies are worth, and PEs report their loads at every sync point, \
-                      which takes another round trip than at those of fixed policies";
+const LEARNS: &str = "the first steps learn what gains and strategies are worth, and elements wait for each other at every sync point";
 
 fn criteria(all: &[Measured]) -> Vec<Criterion> {
     let over: Vec<f64> = all.iter().map(|it| it.over_oracle(it.auto())).collect();

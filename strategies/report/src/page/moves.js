@@ -78,9 +78,9 @@ const moves = {
       picture(margin + size, margin + size, `Migrations of ${moved.length} objects`, draw, at, [margin, margin, size / bins, size / bins]), legend("viridis", "1 object", countText(top, "object"), "migrations; blank: none"), asText("Migrations as a table", pairs)),
     make("div", {}, make("h3", {}, "objects that move, heaviest first"), search, list,
       moved.length > most ? make("p", { class: "note" }, `The table has the ${most.toLocaleString("en")} heaviest objects; the search finds the others.`) : undefined)));
-    if (is.between.length > 1) section.append(fewerMigrations(is));
     const bytes = is.metrics.migrated_bytes;
     section.append(make("p", { class: "note" }, "“no gain by itself”: the move neither lowers the larger load of its two PEs nor the object's hop-bytes. It may make room for another object, or follow one."));
+    if (is.between.length > 1) section.append(fewerMigrations(is));
     return `${is.name} moves ${moved.length.toLocaleString("en")} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}.`;
   },
 };
