@@ -136,14 +136,17 @@ function picture(width, height, label, draw, at, cells = [0, 0, 2, 2]) {
 
 /** The space of the labels of a matrix, to the left and above. */
 const margin = 44;
-/** Labels of rows and columns of a square of `size` pixels; `marks` are places, as parts of the size, and texts. Those without space are left out. */
-function labelAxes(context, size, marks) {
+/**
+ * Labels of rows and columns of a square of `size` pixels; `marks` are places, as parts of the size, and texts: where something begins, or
+ * its middle if they are `centred`. Those without space are left out.
+ */
+function labelAxes(context, size, marks, centred = false) {
   context.fillStyle = variable("--dim");
   context.font = "11px system-ui, sans-serif";
   let right = 0, below = 0;
   for (const [part, text] of marks) {
     const wide = context.measureText(text).width, at = margin + part * size;
-    const x = Math.min(at, margin + size - wide), y = Math.min(at + 10, margin + size);
+    const x = Math.min(centred ? at - wide / 2 : at, margin + size - wide), y = Math.min(at + (centred ? 4 : 10), margin + size);
     if (x >= right) { context.fillText(text, x, margin - 6); right = x + wide + 8; }
     if (y >= below) { context.fillText(text, margin - 6 - wide, y); below = y + 14; }
   }

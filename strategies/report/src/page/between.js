@@ -15,7 +15,8 @@ function fewerMigrations(it) {
   const top = Math.max(1, ...costs.flatMap(([key]) => points.map((point) => part(point, key))));
   const last = points.at(-1), [left, above, wide, high] = [44, 12, 420, 180];
   const x = (point) => left + wide * point.migrations / last.migrations, y = (value) => above + high * (1 - value / top);
-  const grid = [0, 0.5, 1].map((value) =>
+  const step = top <= 2 ? 0.5 : Math.ceil(top / 5), ticks = Array.from({ length: Math.floor(top / step) + 1 }, (_, i) => i * step);
+  const grid = ticks.map((value) =>
     `<line x1="${left}" x2="${left + wide}" y1="${y(value)}" y2="${y(value)}" stroke="var(--line)"/>` +
     `<text x="${left - 6}" y="${y(value) + 4}" text-anchor="end">${100 * value} %</text>`);
   const axis = `<text x="${left}" y="${above + high + 18}">0</text>` +

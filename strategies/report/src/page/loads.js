@@ -13,6 +13,8 @@ function heaviest(placement) {
   });
   return lists;
 }
+/** Whether the lower bound differs from the average, so that it has a line of its own. */
+const isBoundShown = ({ metrics }) => loadText(metrics.lower_bound_seconds) !== loadText(metrics.average_load_seconds);
 /** Bars of the loads of PEs in this order. Where PEs are narrower than a pixel, a column shows the heaviest of them. */
 function loadPicture(it, name, order, top) {
   const { average_load_seconds: average, lower_bound_seconds: bound, max_load_seconds: most } = it.metrics;
@@ -32,7 +34,7 @@ function loadPicture(it, name, order, top) {
       context.fillStyle = variable("--mark");
       context.fillRect(x, y(background), Math.max(0.5, wide - gap), 280 - y(background));
     }
-    for (const [load, dash] of [[average, []], [bound, [6, 4]]]) {
+    for (const [load, dash] of [[average, []], ...(isBoundShown(it) ? [[bound, [6, 4]]] : [])]) {
       context.strokeStyle = variable("--text");
       context.setLineDash(dash);
       context.beginPath();
@@ -76,7 +78,7 @@ const loads = {
     };
     const heads = () => ["PE", ...pair().map(([, name]) => `load ${name}`), ...(hasBackground ? ["background"] : []), `heaviest objects ${pair().at(-1)[1]}`];
     section.append(holder, make("p", { class: "note" }, `Solid line: average (${loadText(average)}).` +
-      ` ${loadText(bound) === loadText(average) ? "It is also the lower bound of the largest load." : `Dashed line: lower bound of the largest load (${loadText(bound)}).`}` +
+      ` ${isBoundShown(before()) ? `Dashed line: lower bound of the largest load (${loadText(bound)}).` : "It is also the lower bound of the largest load."}` +
       `${hasBackground ? " Orange: background." : ""}`), make("p", { class: "note hint" }, "Point at a PE to see its heaviest objects."),
     asText("Loads as a table", () => make("div", { class: "words" }, table("loads", heads(), rows()))));
     return `Largest load: ${pair().map(([it, name]) => `${loadText(it.metrics.max_load_seconds)}${spoken(it, name)}`).join(", ")}.`;

@@ -46,8 +46,9 @@ function readAddress() {
   const named = data.placements.findIndex((it) => it.name === address.get("strategy"));
   const usual = data.recommended ?? Math.max(0, data.placements.length - 1);
   state.after = named >= 0 ? named : usual;
-  const panel = address.get("panel");
-  state.panel = panel === "all" || shown().some((it) => it.id === panel) ? panel : shown()[0].id;
+  const panel = (address.get("panel") || "").toLowerCase();
+  const found = shown().find((it) => [it.id, it.title.toLowerCase()].includes(panel));
+  state.panel = panel === "all" ? panel : (found || shown()[0]).id;
   state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";
   document.documentElement.dataset.theme = state.theme;
 }

@@ -94,7 +94,7 @@ const matrix = {
     const borders = [0, 1, 2].filter((kind) => kinds.has(kind)).map((kind) => ` ${looks[kind]} lines: borders of ${partNames()[kind]}.`).join("");
     section.append(legend("viridis", `about ${bytesText(low)}`, `about ${bytesText(high)}`, "bytes, logarithmic"), holder,
       asText("The largest cells as a table", () => largestCells(object)),
-      make("p", { class: "note" }, `Cells near the diagonal are messages between objects that are placed together.${borders}`));
+      make("p", { class: "note" }, `Cells near the diagonal are messages between objects on one PE, or on PEs whose numbers are close.${borders}`));
     const share = (it) => percentText(it.metrics.remote_bytes / Math.max(1, it.metrics.total_bytes));
     return `Share of bytes between PEs: ${pair().map(([it, name]) => `${share(it)}${spoken(it, name)}`).join(", ")}.`;
   },

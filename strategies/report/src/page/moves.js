@@ -17,14 +17,14 @@ const moves = {
     const top = largest(counts), size = 320;
     const kind = n === data.pes.nodes.length ? "PE" : "node";
     const name = (bin) => `${kind} ${nodes[Math.ceil(bin * n / bins)]}${n > bins ? " and following" : ""}`;
-    const labels = Array.from({ length: bins }, (_, bin) => [bin / bins, String(nodes[Math.ceil(bin * n / bins)])]);
+    const labels = Array.from({ length: bins }, (_, bin) => [(bin + 0.5) / bins, String(nodes[Math.ceil(bin * n / bins)])]);
     const part = (count) => top === 1 ? 1 : (count - 1) / (top - 1);
     const draw = (context) => {
-      labelAxes(context, size, labels);
+      labelAxes(context, size, labels, true);
       context.translate(margin, margin);
       paintCells(context, size, size, bins, bins, (c, r) => counts[r * bins + c] ? colour("viridis", part(counts[r * bins + c])) : null);
       context.fillStyle = "rgba(128,128,128,0.45)";
-      for (let bin = 1; bin < bins && bins <= 64; bin++) {
+      for (let bin = 1; bin < bins && bins <= 16; bin++) {
         context.fillRect(bin / bins * size, 0, 1, size);
         context.fillRect(0, bin / bins * size, size, 1);
       }

@@ -184,7 +184,8 @@ fn placements_with_fewer_migrations_are_a_curve() {
     assert_eq!(migrations.last().copied(), placements[best]["metrics"]["migrations"].as_u64());
     sandbox.run(&format!("{line} --report a.html")).result();
     let Some(mut tab) = Chromium::start() else { return };
-    tab.open(&sandbox.path().join("a.html"), "panel=moves&theme=light");
+    // The address may have the name of the tab.
+    tab.open(&sandbox.path().join("a.html"), "panel=migrations&theme=light");
     tab.photograph("fewer-migrations");
     // The placement before is a point of both curves, too.
     let circles = tab.value("document.querySelectorAll('polyline ~ circle').length").as_u64();
