@@ -3,6 +3,7 @@
 #![allow(missing_docs)]
 
 use crate::common::*;
+use equipoise::LbWhen;
 use equipoise::model::database::Database;
 use equipoise::model::{Assignment, Topology};
 use equipoise::prelude::*;
@@ -258,6 +259,33 @@ impl Lookout {
     }
 }
 
+fn wander(config: Config) -> equipoise::Report<BTreeSet<i32>> {
+    equipoise::run(config, |pe, done| {
+        let seed = pe.seed();
+        let missing = nomads()[NOMAD_STEPS as usize - 1].len();
+        let lookout = pe.array((), |()| Lookout { seen: BTreeSet::new(), missing, done });
+        let nomads = pe.sparse([1 << 27]);
+        pe.main(move |pe| {
+            for i in 1..=NOMADS {
+                let rng = Rng::new(seed, i as u64);
+                nomads.insert(pe, [i], Nomad { rng, born: u32::MAX, lookout });
+                nomads.at(pe, [i]).live(0);
+            }
+        });
+    })
+}
+
+/// PEs say their loads with the calls of `at_sync`, or when PE 0 asks.
+#[test]
+fn every_sync_point_ends_where_loads_decide_which_become_steps() {
+    everywhere(60, 24, |config| {
+        let config = Config { balancer: vec!["RotateLB".into()], lb_when: LbWhen::Auto, ..config };
+        assert_eq!(sail(config.clone(), 30, true).result, SAILORS as u32 * FLYING);
+        let expected = nomads();
+        assert!(wander(config).result.iter().eq(expected[NOMAD_STEPS as usize - 1].keys()));
+    });
+}
+
 #[test]
 fn each_step_has_the_current_elements_of_arrays_that_grow_and_shrink() {
     let expected = nomads();
@@ -266,19 +294,7 @@ fn each_step_has_the_current_elements_of_arrays_that_grow_and_shrink() {
         let purser = Arc::new(Purser::default());
         let config =
             Config { balancer: vec!["Purser".into()], ..config }.strategy("Purser", purser.clone(), false);
-        let report = equipoise::run(config, |pe, done| {
-            let seed = pe.seed();
-            let missing = nomads()[NOMAD_STEPS as usize - 1].len();
-            let lookout = pe.array((), |()| Lookout { seen: BTreeSet::new(), missing, done });
-            let nomads = pe.sparse([1 << 27]);
-            pe.main(move |pe| {
-                for i in 1..=NOMADS {
-                    let rng = Rng::new(seed, i as u64);
-                    nomads.insert(pe, [i], Nomad { rng, born: u32::MAX, lookout });
-                    nomads.at(pe, [i]).live(0);
-                }
-            });
-        });
+        let report = wander(config);
         let expected = nomads();
         let loads = purser.loads.lock().unwrap();
         assert_eq!(loads.len(), NOMAD_STEPS as usize);
@@ -302,5 +318,6 @@ fn all_of_it_at_full_size() {
         calls_of_migrate_during_steps_lose_no_message,
         a_database_has_no_element_twice_despite_calls_of_migrate,
         each_step_has_the_current_elements_of_arrays_that_grow_and_shrink,
+        every_sync_point_ends_where_loads_decide_which_become_steps,
     ]);
 }
