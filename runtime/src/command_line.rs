@@ -25,7 +25,12 @@ pub fn parse<C: clap::Parser>() -> C {
     }
     C::try_parse_from(translated(args.clone())).unwrap_or_else(|error| match unknown(&error) {
         Some(sentence) => end(&args, refusal::<C>(&args, sentence)),
-        None => end(&args, expected_number(&error).unwrap_or(error)),
+        None => end(
+            &args,
+            expected_number(&error)
+                .or_else(|| expected_command(&C::command(), &args, &error))
+                .unwrap_or(error),
+        ),
     })
 }
 
@@ -49,6 +54,29 @@ fn expected_number(error: &clap::Error) -> Option<clap::Error> {
     let sentence =
         format!("invalid value '{value}' for '{flag}': {expected}\n\nFor more information, try '--help'.\n");
     Some(clap::Error::raw(ErrorKind::ValueValidation, sentence))
+}
+
+/// The error about a word in the place of a command that is like none of them: it lists the commands.
+fn expected_command(program: &clap::Command, args: &[String], error: &clap::Error) -> Option<clap::Error> {
+    if error.kind() != ErrorKind::InvalidSubcommand || error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return None;
+    }
+    let mut parent = program;
+    let mut words = args.iter().skip(1);
+    let wrong = loop {
+        let word = words.next()?;
+        match parent.find_subcommand(word) {
+            Some(command) => parent = command,
+            None => break word,
+        }
+    };
+    let commands = parent.get_subcommands().filter(|it| !it.is_hide_set());
+    let names: Vec<&str> = commands.map(clap::Command::get_name).collect();
+    let sentence = format!(
+        "there is no command '{wrong}'; choose one of {}\n\nFor more information, try '--help'.\n",
+        names.join(", ")
+    );
+    Some(clap::Error::raw(ErrorKind::InvalidSubcommand, sentence))
 }
 
 /// The error about a flag of Charm++, with the usage of the program that runs.
@@ -93,6 +121,23 @@ mod tests {
     use super::*;
     use crate::Config;
     use clap::Parser as _;
+
+    #[test]
+    fn a_word_that_is_no_command_is_refused_with_the_commands() {
+        let run = clap::Command::new("run").subcommand(clap::Command::new("heat").arg(clap::arg!([size])));
+        let hidden = clap::Command::new("old").hide(true);
+        let program = clap::Command::new("app").subcommands([run, clap::Command::new("show"), hidden]);
+        let sentence = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+            let error = program.clone().try_get_matches_from(&words).expect_err("no command");
+            expected_command(&program, &words, &error).map(|error| error.to_string())
+        };
+        let refused = sentence(&["app", "nosuch"]).expect("a sentence");
+        assert!(refused.contains("there is no command 'nosuch'; choose one of run, show\n"), "{refused}");
+        let refused = sentence(&["app", "run", "xyz"]).expect("a sentence");
+        assert!(refused.contains("there is no command 'xyz'; choose one of heat\n"), "{refused}");
+        assert_eq!((sentence(&["app", "shows"]), sentence(&["app", "show", "--bogus"])), (None, None));
+    }
 
     #[test]
     fn a_value_that_is_no_number_is_refused_with_what_to_give() {

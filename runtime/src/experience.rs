@@ -70,8 +70,7 @@ pub(crate) struct Experience {
     /// The steps in a row at which a strategy rejected all that it tried.
     rejections: i32,
     proposal: Option<Proposal>,
-    /// The number of sync points until the last step, and in the period before it.
-    points: u32,
+    /// The number of sync points in the period before the last step.
     last_points: u32,
 }
 
@@ -88,10 +87,9 @@ fn may_be_chance(database: &Database) -> bool {
 }
 
 impl Experience {
-    /// A period has ended with sync point `points`, and with this database: judges the assignment of the last step by it.
-    pub(crate) fn judge(&mut self, database: &Database, topology: &dyn Topology, points: u32) {
-        self.last_points = points.saturating_sub(self.points).max(1);
-        self.points = points;
+    /// A period of `sync_points` has ended with this database: judges the assignment of the last step by it.
+    pub(crate) fn judge(&mut self, database: &Database, topology: &dyn Topology, sync_points: u32) {
+        self.last_points = sync_points;
         let Some(Proposal { spec, gain_seconds, moves }) = self.proposal.take() else { return };
         let present = database.placement();
         let mut placements = [present.clone(), present];
@@ -227,9 +225,9 @@ mod tests {
         experience.proposed(spec, 2.0 * f64::from(experience.last_points.max(1)), &loads(&[1.0; 4]), &moved)
     }
 
-    fn judge(experience: &mut Experience, database: &Database, points: u32) {
+    fn judge(experience: &mut Experience, database: &Database, sync_points: u32) {
         let machine = topology::parse("flat:2").expect("a machine");
-        experience.judge(database, &*machine, points);
+        experience.judge(database, &*machine, sync_points);
     }
 
     #[test]
@@ -254,11 +252,11 @@ mod tests {
         judge(&mut experience, &loads(&[1.0; 4]), 1);
         assert_eq!(propose(&mut experience, "A"), 1.0, "nothing is known");
         // Two sync points with the same loads: 4 s are saved, as predicted.
-        judge(&mut experience, &loads(&[2.0; 4]), 3);
+        judge(&mut experience, &loads(&[2.0; 4]), 2);
         assert_eq!((costs(&experience).delivered["A"], experience.credit()), (1.0, 1.0));
         // The first two objects have all the load: moving the others saves nothing.
         propose(&mut experience, "A");
-        judge(&mut experience, &loads(&[2.0, 2.0, 0.0, 0.0]), 4);
+        judge(&mut experience, &loads(&[2.0, 2.0, 0.0, 0.0]), 1);
         let part = 0.75 * 4.0 / (0.75 * 4.0 + 2.0);
         assert!((costs(&experience).delivered["A"] - part).abs() < 1e-12, "{:?}", experience.gains);
         // Another strategy is expected to deliver what all did.
@@ -275,7 +273,7 @@ mod tests {
         judge(&mut experience, &loads(&[1.0; 4]), 1);
         propose(&mut experience, "A");
         // Of the two objects that move, the last one has ended: 1 s of 2 s is known, and is saved.
-        judge(&mut experience, &loads(&[1.0; 3]), 2);
+        judge(&mut experience, &loads(&[1.0; 3]), 1);
         assert_eq!(costs(&experience).delivered["A"], 1.0);
     }
 
@@ -287,7 +285,7 @@ mod tests {
         judge(&mut experience, &loads(&[1.0; 4]), 1);
         assert!(experience.trusts(&loads(&[1.0; 4])), "equal objects on one of two PEs are no chance");
         propose(&mut experience, "A");
-        judge(&mut experience, &loads(&[1.0, 1.0, 0.0, 0.0]), 2);
+        judge(&mut experience, &loads(&[1.0, 1.0, 0.0, 0.0]), 1);
         assert!(!experience.trusts(&loads(&[1.0; 4])));
         let least = *PARTS.start();
         assert_eq!((costs(&experience).delivered["A"], experience.credit()), (least, least));

@@ -18,6 +18,8 @@ pub struct LbStep {
     pub strategy: Option<String>,
     /// Seconds since the previous step, or the start.
     pub period_seconds: f64,
+    /// The number of sync points since then, this one included.
+    pub sync_points: u32,
     /// Seconds the strategy took.
     pub strategy_seconds: f64,
     /// Seconds from the arrival of the last element to the decision.
@@ -182,6 +184,11 @@ impl LbHistory {
     }
 
     /// The steps that were kept, in order.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &LbStep> {
+        self.first.iter().chain(&self.last)
+    }
+
+    /// As [`LbHistory::steps`].
     pub(crate) fn into_steps(mut self) -> Vec<LbStep> {
         self.first.extend(self.last);
         self.first
@@ -214,6 +221,7 @@ mod tests {
             step: number,
             strategy: None,
             period_seconds: 1.0,
+            sync_points: 1,
             strategy_seconds: number as f64,
             decision_seconds: 0.5,
             before: metrics(number as f64),

@@ -260,8 +260,8 @@ where
         // Not a file of an earlier run, and not a pipe, whose end this process would wait for.
         let record = record.filter(|path| is_recorded && equipoise_model::files::is_read_back(path));
         let trace = trace.or_else(|| record.and_then(|path| Trace::read(path).ok()));
-        let unwritten =
-            report.write(file, &settings, (seconds, error.as_ref()), (trace.as_ref(), dropped.as_deref()));
+        let (end, recording) = ((seconds, error.as_ref()), (trace.as_ref(), dropped.as_deref()));
+        let unwritten = report.write(file, &settings, &outcome.lb_steps, end, recording);
         written.error = joined(written.error, unwritten);
     }
     if let Some(Interleaving::Record(recording)) = &settings.interleaving {

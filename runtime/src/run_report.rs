@@ -1,12 +1,12 @@
 //! The file of `--report`: what PE 0 keeps of load-balancing steps for it.
 
-use crate::lb_history::LbStep;
+use crate::lb_history::{LbHistory, LbStep};
 use crate::options::{Settings, program};
 use crate::report::RunError;
 use equipoise_model::Database;
 use equipoise_model::table::{count, seconds};
 use equipoise_network::trace::Trace;
-use equipoise_report::data::VERSION;
+use equipoise_report::data::{RunStep, VERSION};
 use equipoise_report::{Builder, Heat, ReportData, ReportFile, timeline};
 
 /// What a run without a load-balancing step lacks for the panels of placements.
@@ -52,10 +52,11 @@ impl RunReport {
         self,
         file: &ReportFile,
         settings: &Settings,
+        history: &LbHistory,
         (run_seconds, error): (f64, Option<&RunError>),
         (trace, dropped): (Option<&Trace>, Option<&str>),
     ) -> Option<String> {
-        let mut data = self.data(settings, run_seconds);
+        let mut data = self.data(settings, run_steps(history), run_seconds);
         if let Some(error) = error {
             // Further lines list what the run waits for; the command prints them.
             let text = error.to_string();
@@ -70,7 +71,7 @@ impl RunReport {
         file.write(&data).err().map(|error| error.to_string())
     }
 
-    fn data(self, settings: &Settings, run_seconds: f64) -> ReportData {
+    fn data(self, settings: &Settings, run_steps: Vec<RunStep>, run_seconds: f64) -> ReportData {
         let topology = &*settings.topology;
         let command = program();
         // Without its flags, the command is short enough for a title.
@@ -122,9 +123,43 @@ impl RunReport {
             },
             command,
         ]);
+        let shown = run_steps.iter().find(|it| it.step == step.step);
+        data.sentences.extend(shown.filter(|it| it.strategy.is_some()).and_then(delivered));
+        data.run_steps = run_steps;
         data.steps = (steps > 1).then(|| self.before.finished());
         data
     }
+}
+
+/// The steps that were kept, with what the next one measured.
+fn run_steps(history: &LbHistory) -> Vec<RunStep> {
+    let steps: Vec<&LbStep> = history.steps().collect();
+    let each = |step: &LbStep, seconds: f64| seconds / f64::from(step.sync_points.max(1));
+    let next = |at: usize| steps.get(at + 1).filter(|next| next.step == steps[at].step + 1);
+    (0..)
+        .zip(&steps)
+        .map(|(at, step)| RunStep {
+            step: step.step,
+            strategy: step.strategy.clone(),
+            sync_points: step.sync_points,
+            migrations: step.after.migrations,
+            max_over_avg: [&step.before, &step.after].map(|cost| 1.0 + cost.imbalance),
+            period_seconds: each(step, step.period_seconds),
+            predicted_seconds: step.after.step_seconds.map(|it| each(step, it)),
+            next_seconds: next(at).map(|next| each(next, next.period_seconds)),
+        })
+        .collect()
+}
+
+/// What a step delivered, if that was measured.
+fn delivered(step: &RunStep) -> Option<String> {
+    let predicted = step.predicted_seconds.map(|it| format!(" ({} were predicted)", seconds(it)));
+    Some(format!(
+        "The time between sync points was {} before the step, and {} after it{}.",
+        seconds(step.period_seconds),
+        seconds(step.next_seconds?),
+        predicted.unwrap_or_default(),
+    ))
 }
 
 /// A sentence that follows a colon.

@@ -115,7 +115,7 @@ pub(crate) fn restore(pe: &PeCx, checkpoint: &Checkpoint, managers: &[Held]) -> 
     }
     pe.collectives.steps.number.set(state.steps);
     pe.collectives.steps.resumed.set(state.steps);
-    pe.collectives.steps.predicted.set(state.steps);
+    pe.collectives.steps.points_before.set(state.steps);
     for ((ledgers, info), head) in state.ledgers.iter_mut().zip(&pe.infos).zip(heads) {
         for ledger in [&mut ledgers.reductions, &mut ledgers.syncs] {
             if !ledger.is_plausible() {

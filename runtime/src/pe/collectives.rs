@@ -85,9 +85,9 @@ pub(crate) struct Steps {
     /// On PE 0: whether statistics are being collected. During this time the next step may become ready to start, if
     /// elements that called `at_sync` for this step end.
     pub(crate) collecting: Cell<bool>,
-    /// On PE 0: the loads of past periods, if loads are predicted; and the number of sync points before the last step.
+    /// On PE 0: the loads of past periods, if loads are predicted; and the number of sync points up to the last step.
     pub(crate) history: RefCell<Option<History>>,
-    pub(crate) predicted: Cell<u32>,
+    pub(crate) points_before: Cell<u32>,
     /// On PE 0: what strategies needed and delivered.
     pub(crate) experience: RefCell<Experience>,
     /// A step without a centre.

@@ -29,17 +29,16 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
     let settings = pe.settings();
     let Collected { mut database, keys, intervals } = database(pe, step, collected);
     database.costs = settings.costs.clone();
-    let experience = &pe.collectives.steps.experience;
-    let available = &pe.collectives.steps.available;
-    available::mark(settings, step, &mut database.pes, &mut available.borrow_mut());
+    let steps = &pe.collectives.steps;
+    let experience = &steps.experience;
+    available::mark(settings, step, &mut database.pes, &mut steps.available.borrow_mut());
     let period_seconds = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
     let topology = &*settings.topology;
-    experience.borrow_mut().judge(&database, topology, pe.collectives.steps.number.get());
-    if let Some(costs) = &mut database.costs {
-        experience.borrow().tell(costs);
-    }
+    let sync_points = sync_points(pe, steps.number.get());
+    experience.borrow_mut().judge(&database, topology, sync_points);
+    database.costs.iter_mut().for_each(|costs| experience.borrow().tell(costs));
     let placement = database.placement();
-    let predicted = predicted(pe, &database, &intervals);
+    let predicted = predicted(pe, &database, sync_points, &intervals);
     let expected = predicted.as_ref().map_or(&database, |(expected, _)| expected);
     let choice = settings.schedule.at(u64::from(step));
     let before = cost::Metrics::of(&database, topology, &placement);
@@ -88,6 +87,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
         step: u64::from(step),
         strategy: choice.map(|choice| choice.spec.clone()),
         period_seconds,
+        sync_points,
         strategy_seconds,
         decision_seconds: pe.clock.seconds(pe.clock.now().wrapping_sub(pe.collectives.steps.began.get())),
         before,
@@ -158,20 +158,28 @@ pub(super) fn finish(pe: &PeCx, step: u32, report: LbStep, rest: f64, database: 
     pe.out.node.outcome.lock().dump = dump;
 }
 
+/// The number of sync points since the previous step, this one included, of `points` in all.
+pub(super) fn sync_points(pe: &PeCx, points: u32) -> u32 {
+    points - pe.collectives.steps.points_before.replace(points)
+}
+
 /// The database with the loads that `--lb-predict` predicts for the coming period, and what predicted them; `None` if they are taken
 /// to be those of the last period.
-fn predicted(pe: &PeCx, database: &Database, intervals: &[f64]) -> Option<(Database, Predictor)> {
-    let (settings, steps) = (pe.settings(), &pe.collectives.steps);
+fn predicted(
+    pe: &PeCx,
+    database: &Database,
+    sync_points: u32,
+    intervals: &[f64],
+) -> Option<(Database, Predictor)> {
+    let settings = pe.settings();
     let is_auto = settings.lb_when == LbWhen::Auto;
     let predictor = settings.lb_predict.unwrap_or(if is_auto { Predictor::Auto } else { Predictor::Last });
-    let points = steps.number.get();
-    let length = points - steps.predicted.replace(points);
     if predictor == Predictor::Last {
         return None;
     }
-    let mut history = steps.history.borrow_mut();
+    let mut history = pe.collectives.steps.history.borrow_mut();
     let history = history.get_or_insert_with(|| History::new(predictor));
-    let loads = history.next(database, f64::from(length.max(1)), is_auto.then_some(intervals));
+    let loads = history.next(database, f64::from(sync_points), is_auto.then_some(intervals));
     let mut expected = database.clone();
     for (object, load) in expected.objects.iter_mut().zip(loads) {
         object.load_seconds = load;

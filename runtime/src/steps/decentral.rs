@@ -10,7 +10,7 @@
 //! In a round, a PE receives the letters to it, a word for each letter that it has sent, and one message of its parent and of each child.
 //! What needs the database of all objects needs a centre ([`strategy`]).
 
-use super::balancer::{bound_leader, finish, outside_seconds, sorted, strategy_seconds};
+use super::balancer::{bound_leader, finish, outside_seconds, sorted, strategy_seconds, sync_points};
 use super::gate::kept;
 use super::{carry_out, gather, try_step};
 use crate::elements::Held;
@@ -253,6 +253,7 @@ fn end_decision(pe: &PeCx) {
         step: u64::from(step),
         strategy: choice.map(|choice| choice.spec.clone()),
         period_seconds: account.wall_seconds,
+        sync_points: sync_points(pe, steps.number.get() + 1),
         strategy_seconds: account.strategy_seconds,
         decision_seconds: pe.clock.seconds(pe.clock.now().wrapping_sub(steps.began.get())),
         before,

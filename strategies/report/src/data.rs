@@ -45,12 +45,37 @@ pub struct ReportData {
     pub refusals: Vec<(String, String)>,
     /// The load of each PE at each step before the step, if there are several steps.
     pub steps: Option<Heat>,
+    /// The load-balancing steps of a run; of more than 1000 steps the first 500 and the last 500.
+    pub run_steps: Vec<RunStep>,
     /// Which part of the time each PE was busy, if a trace was recorded.
     pub timeline: Option<Heat>,
     /// The load-balancing steps in the timeline: (number, begin in seconds).
     pub timeline_steps: Vec<(u64, f64)>,
     /// The timeline of the recorded run, if that above is of a simulation of its trace.
     pub recorded_timeline: Option<Heat>,
+}
+
+/// A load-balancing step of a run.
+///
+/// Times are seconds for each sync point, so that periods of different lengths can be compared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RunStep {
+    /// The number of the step.
+    pub step: u64,
+    /// The strategy; none if the step only collected loads.
+    pub strategy: Option<String>,
+    /// The sync points of the period before the step.
+    pub sync_points: u32,
+    /// The objects that moved.
+    pub migrations: u64,
+    /// The largest load over the average, with the loads of the period before the step: before and after it.
+    pub max_over_avg: [f64; 2],
+    /// The measured time of the period before the step.
+    pub period_seconds: f64,
+    /// The predicted time of the period after the step, if costs of messages are known.
+    pub predicted_seconds: Option<f64>,
+    /// The measured time of the period after the step, unless the step is the last one, or the next one is not listed.
+    pub next_seconds: Option<f64>,
 }
 
 /// The PEs, by number.

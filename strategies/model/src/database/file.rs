@@ -300,8 +300,13 @@ fn steps_of_base(base: &Path) -> Result<Vec<u64>, DatabaseError> {
             true => (io::ErrorKind::IsADirectory, "it is a folder"),
             false => (io::ErrorKind::NotFound, "there is no such file"),
         };
-        let none = "and there is no file with this name followed by a step number";
-        let source = io::Error::new(kind, format!("{what}, {none}"));
+        let first = base.file_name().unwrap_or_default().display();
+        // Not for the name of the dump of a step.
+        let none = match split_step(base) {
+            Some(_) => String::new(),
+            None => format!(", and there is no dump of a step, such as `{first}.0`"),
+        };
+        let source = io::Error::new(kind, format!("{what}{none}"));
         return Err(DatabaseError::Read { path: base.into(), source });
     }
     Ok(steps)

@@ -134,21 +134,24 @@ function picture(width, height, label, draw, at, cells = [0, 0, 2, 2]) {
   return canvas;
 }
 
-/** The space of the labels of a matrix, to the left and above. */
+/** The space of the labels to the left of a picture, and above a matrix. */
 const margin = 44;
 /**
- * Labels of rows and columns of a square of `size` pixels; `marks` are places, as parts of the size, and texts: where something begins, or
- * its middle if they are `centred`. Those without space are left out.
+ * Labels of the columns and rows of a picture that is `wide` and `high` pixels, whose left and upper border is at `left` and `above`. Marks
+ * are places, as parts of its width or height, and texts: where something begins, or its middle if they are `centred`. Those without
+ * space are left out.
  */
-function labelAxes(context, size, marks, centred = false) {
+function labelAxes(context, [left, above, wide, high], columns, rows, centred = false) {
   context.fillStyle = variable("--dim");
   context.font = "11px system-ui, sans-serif";
   let right = 0, below = 0;
-  for (const [part, text] of marks) {
-    const wide = context.measureText(text).width, at = margin + part * size;
-    const x = Math.min(centred ? at - wide / 2 : at, margin + size - wide), y = Math.min(at + (centred ? 4 : 10), margin + size);
-    if (x >= right) { context.fillText(text, x, margin - 6); right = x + wide + 8; }
-    if (y >= below) { context.fillText(text, margin - 6 - wide, y); below = y + 14; }
+  for (const [part, text] of columns) {
+    const long = context.measureText(text).width, x = Math.min(left + part * wide - (centred ? long / 2 : 0), left + wide - long);
+    if (x >= right) { context.fillText(text, x, above - 6); right = x + long + 8; }
+  }
+  for (const [part, text] of rows) {
+    const y = Math.min(above + part * high + (centred ? 4 : 10), above + high);
+    if (y >= below) { context.fillText(text, Math.max(0, left - 6 - context.measureText(text).width), y); below = y + 14; }
   }
 }
 

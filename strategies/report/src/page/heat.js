@@ -1,24 +1,31 @@
 // Panels 3 and 8: PEs over steps with a slider, and PEs over time.
 /** The chosen column of the panel Steps; none until the panel is drawn. */
 let column = null;
+/** The space of the labels above a heat map. */
+const head = 20;
+/** The middles of `n` rows or columns, with the names of their values. */
+const middles = (n, name) => Array.from({ length: n }, (_, i) => [(i + 0.5) / n, String(name(i))]);
+const rowLabels = (heat) => middles(heat.rows, (row) => row * heat.pes_per_row);
 /**
- * A picture of a heat map, `wide` pixels wide, on the scale up to `top`. `marks()` are frames: the column where each begins and ends, and
- * its dashes.
+ * A picture of a heat map, `whole` pixels wide with its labels, on the scale up to `top`. `columns` are the labels of its columns. `marks()`
+ * are frames: the column where each begins and ends, and its dashes.
  */
-function heatPicture(heat, top, wide, label, say, marks = () => []) {
-  const n = heat.columns.length, high = Math.max(120, Math.min(420, 14 * heat.rows));
-  const draw = (context, width, height) => {
-    paintCells(context, width, height, n, heat.rows, (c, r) => colour("cividis", valueOf(heat, c, r) / top));
+function heatPicture(heat, top, whole, label, say, columns, marks = () => []) {
+  const n = heat.columns.length, wide = whole - margin, high = Math.max(120, Math.min(420, 14 * heat.rows));
+  const draw = (context) => {
+    labelAxes(context, [margin, head, wide, high], columns, rowLabels(heat), true);
+    context.translate(margin, head);
+    paintCells(context, wide, high, n, heat.rows, (c, r) => colour("cividis", valueOf(heat, c, r) / top));
     context.lineWidth = 2;
     context.strokeStyle = variable("--frame");
     for (const [begin, end, dashes] of marks()) {
       context.setLineDash(dashes);
-      context.strokeRect(begin * width / n + 1, 1, Math.max(0, (end - begin) * width / n - 2), height - 2);
+      context.strokeRect(begin * wide / n + 1, 1, Math.max(0, (end - begin) * wide / n - 2), high - 2);
     }
     context.setLineDash([]);
   };
-  return picture(wide, high, label, draw, (x, y) => say(Math.min(n - 1, Math.floor(x / wide * n)), Math.min(heat.rows - 1, Math.floor(y / high * heat.rows))),
-    [0, 0, wide / n, high / heat.rows]);
+  const at = (x, y) => x < margin || y < head ? "" : say(Math.min(n - 1, Math.floor((x - margin) / wide * n)), Math.min(heat.rows - 1, Math.floor((y - head) / high * heat.rows)));
+  return picture(whole, head + high, label, draw, at, [margin, head, wide / n, high / heat.rows]);
 }
 const rowName = (heat, row) => {
   const first = row * heat.pes_per_row, last = Math.min(data.pes.nodes.length || Infinity, first + heat.pes_per_row) - 1;
@@ -27,17 +34,40 @@ const rowName = (heat, row) => {
 const valueOf = (heat, c, r) => heat.cells[c * heat.rows + r] / 1000 * heat.largest;
 const columnOf = (heat, c) => Array.from({ length: heat.rows }, (_, r) => valueOf(heat, c, r));
 const axisOf = (heat, from, to) => make("div", { class: "axis" }, `Across: ${from} to ${to}. Down: ${rowName(heat, 0)} to ${rowName(heat, heat.rows - 1)}.`);
+/** Round times from `begin` to `end`, eight at most, as places and texts. */
+function timeLabels(begin, end) {
+  const least = (end - begin) / 8, size = 10 ** Math.floor(Math.log10(least));
+  const step = size * [1, 2, 5, 10].find((it) => it * size >= least), first = Math.ceil(begin / step);
+  const times = Array.from({ length: Math.floor(end / step) - first + 1 }, (_, i) => (first + i) * step);
+  return times.map((time) => [(time - begin) / (end - begin), secondsText(time)]);
+}
 /** Bars of the loads of all rows at the chosen step. */
 function stepPicture(heat, top, name, ink) {
-  const draw = (context, width, height) => columnOf(heat, column).forEach((load, row) => {
-    const wide = width / heat.rows;
+  const wide = 560 - margin, high = 90, each = wide / heat.rows;
+  const draw = (context) => {
+    labelAxes(context, [margin, head, wide, high], rowLabels(heat), [], true);
+    labelAxes(context, [margin, head, wide, high], [], [[0, loadText(top)], [1, "0"]]);
+    context.translate(margin, head);
     context.fillStyle = variable(ink);
-    context.fillRect(row * wide, height * (1 - load / top), Math.max(0.5, wide - (wide > 4 ? 1 : 0)), height * load / top);
-  });
-  return picture(560, 90, `Load of PEs at the chosen step, ${name}`, draw, (x) => {
-    const row = Math.min(heat.rows - 1, Math.floor(x / 560 * heat.rows));
-    return `${rowName(heat, row)}: ${loadText(valueOf(heat, column, row))}`;
-  }, [0, 0, 560 / heat.rows, 90]);
+    columnOf(heat, column).forEach((load, row) =>
+      context.fillRect(row * each, high * (1 - load / top), Math.max(0.5, each - (each > 4 ? 1 : 0)), high * load / top));
+  };
+  return picture(560, head + high, `Load of PEs at the chosen step, ${name}`, draw, (x) => {
+    const row = Math.min(heat.rows - 1, Math.floor((x - margin) / each));
+    return row < 0 ? "" : `${rowName(heat, row)}: ${loadText(valueOf(heat, column, row))}`;
+  }, [margin, head, each, high]);
+}
+/**
+ * How unequal the loads of a column are, as a number and a text. Where cells are of several PEs or steps, their average is not known, and
+ * the largest load has to do.
+ */
+const isShared = (heat) => heat.pes_per_row > 1 || heat.columns.length >= 256;
+const meanOf = (list) => list.reduce((sum, x) => sum + x, 0) / list.length;
+const unequal = (heat, c) => largest(columnOf(heat, c)) / (isShared(heat) ? 1 : meanOf(columnOf(heat, c)) || 1);
+/** The first, the last and the largest of these values of all steps. */
+function course(heat) {
+  const text = (x) => isShared(heat) ? loadText(x) : x.toFixed(2), all = heat.columns.map((_, c) => unequal(heat, c));
+  return `${text(all[0])} at the first step, ${text(all.at(-1))} at the last, at most ${text(largest(all))}`;
 }
 const steps = {
   id: "steps", title: "Steps",
@@ -51,7 +81,7 @@ const steps = {
     column = Math.min(column ?? home, last);
     const words = make("output", { "aria-live": "polite" });
     const describe = () => {
-      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))}${maps.length > 1 ? [" before", " after"][k] : ""}`).join(", ")}` +
+      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))}${isShared(heat) ? "" : ` (${unequal(heat, column).toFixed(2)} times the average)`}${maps.length > 1 ? [" before", " after"][k] : ""}`).join(", ")}` +
         (column === home && data.placements.length ? " (the step of the other panels)" : "");
     };
     const marks = () => [[home, home + 1, [5, 4]], [column, column + 1, []]];
@@ -66,17 +96,17 @@ const steps = {
     const holder = make("div", { class: "pair" });
     for (const [heat, name, ink] of maps) {
       const say = (c, r) => `Step ${heat.columns[c]}, ${rowName(heat, r)}: ${loadText(valueOf(heat, c, r))}`;
-      holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, top, 560, `Load of PEs at ${heat.columns.length} steps, ${name}`, say, marks),
+      holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, top, 560, `Load of PEs at ${heat.columns.length} steps, ${name}`, say, middles(heat.columns.length, (c) => heat.columns[c]), marks),
         axisOf(heat, `step ${heat.columns[0]}`, heat.columns.at(-1)), make("h3", {}, "loads of PEs at the chosen step"), stepPicture(heat, top, name, ink)));
     }
     const rows = () => data.steps.columns.map((step, c) => [step, ...maps.flatMap(([heat]) => {
       const list = columnOf(heat, c);
-      const mean = list.reduce((sum, x) => sum + x, 0) / list.length;
-      return [largest(list), mean].map((value) => ({ value, text: loadText(value) }));
+      return [largest(list), meanOf(list)].map((value) => ({ value, text: loadText(value) }));
     })]);
     section.append(legend("cividis", "0 s", loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step. Dashed frame: the step of the other panels."), asText("Steps as a table", () =>
       table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `mean load ${when}`])], rows())));
-    return `Loads of PEs at ${countText(data.steps.columns.length, "step")}.`;
+    const courses = maps.map(([heat], k) => `${["before", "after"][k]} ${k ? "it" : "a step"}: ${course(heat)}`);
+    return `Largest load${isShared(data.steps) ? "" : " over the average"} ${courses.join("; ")}.`;
   },
 };
 /** The picture and the table of a timeline, whose name is empty if it is the only one. */
@@ -87,7 +117,7 @@ function drawTimeline(section, heat, name, steps) {
   const busy = Array.from({ length: heat.rows }, (_, r) => heat.columns.reduce((sum, _, c) => sum + valueOf(heat, c, r), 0) / n);
   const marks = () => steps.map(([, seconds]) => (seconds - begin) / width).map((at) => [at, at, []]);
   if (name) section.append(make("h3", {}, name));
-  section.append(heatPicture(heat, 1, 1120, `Which part of the time each PE was busy${name && `, ${name}`}`, say, marks), axisOf(heat, `time ${secondsText(begin)}`, secondsText(end)));
+  section.append(heatPicture(heat, 1, 1120, `Which part of the time each PE was busy${name && `, ${name}`}`, say, timeLabels(begin, end), marks), axisOf(heat, `time ${secondsText(begin)}`, secondsText(end)));
   if (steps.length) section.append(make("div", { class: "axis" }, `Lines: load-balancing steps ${steps.slice(0, 12).map(([number, seconds]) => `${number} (${secondsText(seconds)})`).join(", ")}${steps.length > 12 ? ", .." : ""}.`));
   section.append(asText(`Timeline as a table${name && `, ${name}`}`, () => table(`timeline ${name}`, ["PE", "busy"], busy.map((part, r) => [{ value: r, text: rowName(heat, r) }, { value: part, text: percentText(part) }]))));
   return busy.reduce((sum, part) => sum + part, 0) / heat.rows;

@@ -1,6 +1,17 @@
 // Panel 4: the machine, its links coloured by bytes over bandwidth on one scale.
 /** The coordinates of the shown slice in the dimensions beyond the third; empty until it is chosen. */
 let slice = [];
+/** The busiest drawn link; none without bytes. */
+const busiestLink = (it) => {
+  const most = it.link_seconds.reduce((best, seconds, i) => seconds > it.link_seconds[best] ? i : best, 0);
+  return it.link_seconds[most] > 0 ? most : -1;
+};
+/** Marks what is between two corners as the busiest link. */
+function markBusiest(context, x, y, wide, high) {
+  context.strokeStyle = variable("--frame");
+  context.lineWidth = 2;
+  context.strokeRect(x - 1, y - 1, wide + 2, high + 2);
+}
 const hot = (seconds, top) => seconds ? css("viridis", seconds / top) : variable("--line");
 /** The number of nodes of a slice, which has up to three dimensions. */
 const sliceSize = () => data.machine.sizes.slice(0, 3).reduce((product, size) => product * size, 1);
@@ -11,8 +22,7 @@ const coordinates = (node) => data.machine.sizes.map((size) => {
 });
 /** The slice in which the busiest link begins. */
 function busiestSlice(it) {
-  const most = it.link_seconds.reduce((best, seconds, i) => seconds > it.link_seconds[best] ? i : best, 0);
-  return coordinates(data.machine.from[most] || 0).slice(3);
+  return coordinates(data.machine.from[busiestLink(it)] || 0).slice(3);
 }
 const sliceName = () => slice.length ? `, slice ${slice.map((at, k) => `${at} of dimension ${k + 4}`).join(", ")}` : "";
 /** One selector for each dimension beyond the third. */
@@ -51,10 +61,12 @@ function gridPicture(it, top, name) {
     if (!links.has(from)) links.set(from, []);
     links.get(from).push(i);
   });
+  const most = busiestLink(it);
   // The busiest links are drawn last, over the others.
   shownLinks.sort((a, b) => it.link_seconds[a] - it.link_seconds[b]);
   const draw = (context) => {
     context.lineWidth = Math.max(1.5, 0.14 * cell);
+    const corners = [];
     for (const i of shownLinks) {
       const [x, y] = place(m.from[i] - first), [u, v] = place(m.to[i] - first);
       // The two directions of a cable lie next to each other; a link around the torus is drawn as a stub at the border.
@@ -62,10 +74,12 @@ function gridPicture(it, top, name) {
       const [dx, dy] = [Math.sign(u - x) * (wraps ? -1 : 1), Math.sign(v - y) * (wraps ? -1 : 1)];
       const side = 0.1 * cell, long = wraps ? 0.55 : 1;
       context.strokeStyle = hot(it.link_seconds[i], top);
+      const [a, b] = [[x - dy * side, y + dx * side], [x + dx * cell * long - dy * side, y + dy * cell * long + dx * side]];
       context.beginPath();
-      context.moveTo(x - dy * side, y + dx * side);
-      context.lineTo(x + dx * cell * long - dy * side, y + dy * cell * long + dx * side);
+      context.moveTo(...a);
+      context.lineTo(...b);
       context.stroke();
+      if (i === most) corners.push(a, b);
     }
     const size = isSmall ? cell - (cell > 4 ? 1 : 0) : 0.34 * cell, frame = isSmall ? 0 : Math.max(1, 0.06 * cell);
     const back = variable("--back"), grey = variable("--node");
@@ -75,6 +89,11 @@ function gridPicture(it, top, name) {
       context.fillRect(x - edge / 2, y - edge / 2, edge, edge);
       context.fillStyle = through.get(node) ? hot(through.get(node), top) : grey;
       context.fillRect(x - size / 2, y - size / 2, size, size);
+      if (m.from[most] === first + node && !corners.length) markBusiest(context, x - size / 2, y - size / 2, size, size);
+    }
+    if (corners.length) {
+      const [[left, right], [upper, lower]] = [0, 1].map((k) => corners.map((corner) => corner[k]).sort((a, b) => a - b)), half = Math.max(0.75, 0.07 * cell);
+      markBusiest(context, left - half, upper - half, right - left + 2 * half, lower - upper + 2 * half);
     }
     if (depth < 2) return;
     context.fillStyle = variable("--dim");
@@ -94,8 +113,9 @@ function gridPicture(it, top, name) {
       (links.get(node) || []).map((i) => `to node ${m.to[i]} (${coordinates(m.to[i]).join(", ")}): ${secondsText(it.link_seconds[i])}`).join("\n");
   };
   const which = isSmall ? "the busiest link from it" : `the busiest link from it in dimension 3${m.sizes.length > 3 ? " and beyond" : ""}`;
+  const axes = m.sizes.length === 1 ? "" : ` Across: dimension 1; down: dimension 2${depth > 1 ? "; numbers of slices: dimension 3" : ""}.`;
   const note = "A square is a node" + (isSmall || m.sizes.length > 2 ? `; its colour is ${which}, grey without bytes.` : ".") +
-    (isFolded ? " A row has 64 nodes of the ring." : "") + (depth > 1 ? " The number at a slice is its coordinate in dimension 3." : "") + (isSmall ? "" : " Lines next to each other: the two directions of a cable, pale without bytes.");
+    (isFolded ? " A row has 64 nodes of the ring." : "") + axes + (isSmall ? "" : " Lines next to each other: the two directions of a cable, pale without bytes.");
   return make("div", {}, picture(width, height, `Links of the grid${name && `, ${name}`}${sliceName()}`, draw, at, [0.2 * cell, lift + 0.2 * cell, cell, cell]),
     make("div", { class: "axis" }, note));
 }
@@ -106,7 +126,9 @@ function treePicture(it, top, name) {
   const m = data.machine, leaves = m.leaves.length, row = 44, left = 62, wide = 560 - left, levels = m.starts.length;
   const index = new Map(m.level.map((level, i) => [`${level}/${m.vertex[i]}/${m.up[i]}`, i]));
   const levelName = (level) => level === levels - 1 ? leafKind() : `level ${level + 1}`;
+  const most = busiestLink(it), labels = middles(leaves, (leaf) => m.leaves[leaf]);
   const draw = (context) => {
+    let framed;
     m.starts.forEach((starts, level) => [true, false].forEach((up) => {
       const y = level * row + (up ? 1 : row / 2), high = row / 2 - 2;
       // Where vertices are narrower than half a pixel, a column shows the busiest of them.
@@ -116,11 +138,12 @@ function treePicture(it, top, name) {
         if (i === undefined) continue;
         const [x, end] = [starts[vertex], starts[vertex + 1]].map((leaf) => left + wide * leaf / leaves);
         const at = end - x < 0.5 ? Math.floor(2 * x) / 2 : x, there = columns.get(at);
-        if (!there || it.link_seconds[i] > there.seconds) columns.set(at, { seconds: it.link_seconds[i], width: Math.max(0.5, end - x - (end - x > 4 ? 1 : 0)) });
+        if (!there || it.link_seconds[i] > there.seconds) columns.set(at, { seconds: it.link_seconds[i], isMost: i === most, width: Math.max(0.5, end - x - (end - x > 4 ? 1 : 0)) });
       }
-      for (const [x, { seconds, width }] of columns) {
+      for (const [x, { seconds, width, isMost }] of columns) {
         context.fillStyle = hot(seconds, top);
         context.fillRect(x, y, width, high);
+        if (isMost) framed = [x, y, width, high];
       }
       context.fillStyle = variable("--dim");
       context.font = "12px system-ui, sans-serif";
@@ -128,6 +151,8 @@ function treePicture(it, top, name) {
     }));
     context.fillStyle = variable("--text");
     m.starts.forEach((_, level) => context.fillText(levelName(level), 2, level * row + row / 2 + 4));
+    labelAxes(context, [left, levels * row + 18, wide, 0], labels, [], true);
+    if (framed) markBusiest(context, ...framed);
   };
   const at = (x, y) => {
     const level = Math.min(levels - 1, Math.floor(y / row)), leaf = Math.min(leaves - 1, Math.floor((x - left) / wide * leaves));
@@ -136,20 +161,22 @@ function treePicture(it, top, name) {
     const link = (up) => index.has(`${level}/${vertex}/${up}`) ? secondsText(it.link_seconds[index.get(`${level}/${vertex}/${up}`)]) : "no link";
     return `${level === levels - 1 ? m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]) : `switch ${vertex} of level ${level + 1}`}: up ${link(true)}, down ${link(false)}`;
   };
-  return make("div", {}, picture(560, levels * row, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row]),
-    make("div", { class: "axis" }, "Rows: the links above the vertices of a level, the root on top. ↑ up, ↓ down. Grey: no bytes."));
+  return make("div", {}, picture(560, levels * row + 18, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row]),
+    make("div", { class: "axis" }, "Rows: the links above the vertices of a level, the root on top. ↑ up, ↓ down. Grey: no bytes. Numbers: " + leafKind() + "."));
 }
 
 /** Groups that send over groups that receive, and a last row and column for the PEs of each group. */
 function groupPicture(it, top, name) {
   const m = data.machine, n = m.groups, left = margin, cell = Math.max(2, Math.min(28, Math.floor(480 / (n + 2))));
   const size = left + (n + 1) * cell + 6, edge = (k) => left + k * cell + (k === n ? 5 : 0);
+  const most = busiestLink(it);
   const cells = new Map(m.from.map((from, i) => [from * (n + 1) + m.to[i], it.link_seconds[i]]));
   const draw = (context) => {
     for (const [at, seconds] of cells) {
       context.fillStyle = hot(seconds, top);
       context.fillRect(edge(at % (n + 1)), edge(Math.floor(at / (n + 1))), cell - (cell > 6 ? 1 : 0), cell - (cell > 6 ? 1 : 0));
     }
+    if (most >= 0) markBusiest(context, edge(m.to[most]), edge(m.from[most]), cell - 1, cell - 1);
     context.fillStyle = variable("--text");
     context.font = "11px system-ui, sans-serif";
     const every = Math.ceil(18 / cell);
@@ -225,7 +252,7 @@ const machine = {
     if (top > 1e-300) section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"));
     section.append(holder);
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
-    if (layout !== "links") section.append(asText("Links as a table", kindTable));
+    if (layout !== "links") section.append(make("p", { class: "note" }, "Frame: the busiest link of a picture."), asText("Links as a table", kindTable));
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
     return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${assumed}.`;
   },

@@ -47,8 +47,11 @@ function readAddress() {
   const usual = data.recommended ?? Math.max(0, data.placements.length - 1);
   state.after = named >= 0 ? named : usual;
   const panel = (address.get("panel") || "").toLowerCase();
-  const found = shown().find((it) => [it.id, it.title.toLowerCase()].includes(panel));
+  const isNamed = (it) => [it.id, it.title.toLowerCase()].includes(panel);
+  const found = shown().find(isNamed), empty = panels.find((it) => isNamed(it) && it !== found);
   state.panel = panel === "all" ? panel : (found || shown()[0]).id;
+  const wrong = panel === "all" || found || !panel ? "" : empty ? `This report has no data for the panel ${empty.title}.` : `There is no panel ${panel}.`;
+  document.getElementById("wrong").textContent = wrong && `${wrong} It has: ${shown().map((it) => it.title).join(", ")}.`;
   state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";
   document.documentElement.dataset.theme = state.theme;
 }

@@ -12,7 +12,7 @@ function cellsOf({ bins, gaps, levels }) {
   return { bins: size, bytes };
 }
 /** The most lines of a kind that leave the cells between them visible. */
-const mostLines = 40;
+const mostLines = 64;
 /** What begins at lines of each kind. */
 const partNames = () => ["PEs", "nodes", data.machine?.layout === "tree" ? "switches" : data.machine?.layout === "groups" ? "groups" : "the largest parts of the machine"];
 /** Of the matrix in the order of PEs: the lines where PEs (0), nodes (1) and switches (2) begin, without kinds with too many, and the labels. */
@@ -33,7 +33,7 @@ function linesOf(it) {
 function matrixPicture(m, title, { lines, labels, axis }, low, high, what) {
   const size = 380;
   const draw = (context) => {
-    labelAxes(context, size, labels);
+    labelAxes(context, [margin, margin, size, size], labels, labels);
     context.translate(margin, margin);
     paintCells(context, size, size, m.bins, m.bins, (c, r) => {
       const bytes = m.bytes[r * m.bins + c];

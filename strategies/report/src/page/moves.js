@@ -20,7 +20,7 @@ const moves = {
     const labels = Array.from({ length: bins }, (_, bin) => [(bin + 0.5) / bins, String(nodes[Math.ceil(bin * n / bins)])]);
     const part = (count) => top === 1 ? 1 : (count - 1) / (top - 1);
     const draw = (context) => {
-      labelAxes(context, size, labels, true);
+      labelAxes(context, [margin, margin, size, size], labels, labels, true);
       context.translate(margin, margin);
       paintCells(context, size, size, bins, bins, (c, r) => counts[r * bins + c] ? colour("viridis", part(counts[r * bins + c])) : null);
       context.fillStyle = "rgba(128,128,128,0.45)";
@@ -41,8 +41,7 @@ const moves = {
     const gain = (i) => {
       const [from, to] = [was.pe_of[i], is.pe_of[i]], facts = [];
       const highest = (it) => Math.max(it.load_seconds[from], it.load_seconds[to]);
-      const change = (pe) => `PE\u00a0${pe}: ${loadText(was.load_seconds[pe])} → ${loadText(is.load_seconds[pe])}`;
-      if (highest(is) < highest(was)) facts.push(`load of ${change(from)}, ${change(to)}`);
+      if (highest(is) < highest(was)) facts.push(`larger load of both PEs ${changeText(highest(was), highest(is))}`);
       if (is.hop_bytes_added[i] < 0) facts.push(`${hops(-is.hop_bytes_added[i])} fewer hop-bytes`);
       return facts.join("; ") || "no gain by itself";
     };

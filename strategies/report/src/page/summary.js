@@ -1,4 +1,14 @@
-// Panel 1: what the report says, and the table of strategies.
+// Panel 1: what the report says, the table of strategies, and that of the steps of a run.
+/** The table of the steps of a run: what was predicted, and what was measured. */
+function runSteps() {
+  const cell = (value, text) => (value ?? null) === null ? { value: -1, text: "–" } : { value, text: text(value) };
+  const balance = (x) => cell(x, (x) => x.toFixed(3)), several = data.run_steps.some((it) => it.sync_points > 1);
+  const rows = data.run_steps.map((it) => [it.step, it.strategy || "none", ...(several ? [it.sync_points] : []), it.migrations, ...it.max_over_avg.map(balance),
+    ...[it.period_seconds, it.predicted_seconds, it.next_seconds].map((time) => cell(time, secondsText))]);
+  const heads = ["step", "strategy", ...(several ? ["sync points before"] : []), "migrations", "max/avg before", "max/avg after", "time before, measured", "time after, predicted", "time after, measured"];
+  return [make("h3", {}, "Steps of the run"), make("div", { class: "heads" }, table("steps of the run", heads, rows)),
+    make("p", { class: "note" }, "Times are those between two sync points. The loads are those before a step, also of max/avg after it.")];
+}
 const summary = {
   id: "summary", title: "Overview",
   // The lead of the page has the first sentence.
@@ -28,6 +38,7 @@ const summary = {
       ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
       : "Recommended by a rule of thumb, because the costs of messages are unknown: at most 5 % more load than the least; among these, 1 % of load is worth 10 % of hop-bytes."));
     if (hasOthers) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
+    if (data.run_steps.length > 1) section.append(...runSteps());
     data.refusals.forEach(([name, reason]) => section.append(make("p", { class: "note" }, `No answer from ${name}: ${reason}.`)));
     return "";
   },

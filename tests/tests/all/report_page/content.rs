@@ -153,7 +153,7 @@ fn objects_that_move_have_their_names_and_facts() {
     let pe = |text: &str| text.parse::<usize>().expect("a PE");
     for (fact, (from, to)) in facts.iter().zip(from.iter().zip(&to)) {
         let highest = |loads: &[f64]| loads[pe(from)].max(loads[pe(to)]);
-        assert_eq!(fact.contains("load of PE"), highest(&after) < highest(&before), "{fact}");
+        assert_eq!(fact.contains("larger load of both PEs"), highest(&after) < highest(&before), "{fact}");
     }
     // An object whose name is contained in others comes first.
     let wanted = names.last().expect("an object").clone();

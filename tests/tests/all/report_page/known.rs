@@ -21,7 +21,7 @@ fn check(tab: &mut Chromium, canvas: usize, (x, y): (f64, f64), expected: [u64; 
     assert_eq!(([red, green, blue], opacity), (expected, 255), "canvas {canvas} at {x}, {y}");
 }
 
-/// Checks the cell with the largest value of a heat map, which fills a canvas.
+/// Checks the cell with the largest value of a heat map, which fills `size` pixels below and to the right of labels.
 #[track_caller]
 pub(super) fn brightest_cell_is_yellow(tab: &mut Chromium, canvas: usize, size: (f64, f64), heat: &Value) {
     let cells: Vec<u64> = heat["cells"].as_array().expect("cells").iter().filter_map(Value::as_u64).collect();
@@ -32,7 +32,7 @@ pub(super) fn brightest_cell_is_yellow(tab: &mut Chromium, canvas: usize, size: 
     check(
         tab,
         canvas,
-        (place(brightest / rows, columns, size.0), place(brightest % rows, rows, size.1)),
+        (44.0 + place(brightest / rows, columns, size.0), 20.0 + place(brightest % rows, rows, size.1)),
         CIVIDIS,
     );
 }

@@ -105,7 +105,7 @@ fn a_run_with_several_steps_shows_them() {
     tab.value(
         "{ const it = document.querySelector('input'); it.value = 4; it.dispatchEvent(new Event('input')); }",
     );
-    known::brightest_cell_is_yellow(&mut tab, 0, (560.0, 120.0), &document["steps"]);
+    known::brightest_cell_is_yellow(&mut tab, 0, (516.0, 120.0), &document["steps"]);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_simulated_trace_shows_a_timeline() {
     };
     let document = document(&sandbox, line);
     tab.open(&sandbox.path().join("timeline.html"), "panel=timeline");
-    known::brightest_cell_is_yellow(&mut tab, 1, (1120.0, 120.0), &document["timeline"]);
+    known::brightest_cell_is_yellow(&mut tab, 1, (1076.0, 120.0), &document["timeline"]);
 }
 
 #[test]

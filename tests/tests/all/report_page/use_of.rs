@@ -109,7 +109,7 @@ fn the_slider_follows_keys() {
     tab.value("document.querySelector('input[type=range]').focus()");
     let first = tab.text("document.querySelector('output').textContent");
     // The frame is around the chosen step.
-    let frame = tab.colour(0, 1.0, 60.0);
+    let frame = tab.colour(0, 44.0 + 1.0, 60.0);
     for _ in 0..2 {
         tab.press("ArrowRight");
     }
@@ -119,7 +119,7 @@ fn the_slider_follows_keys() {
         "{first}, {third}"
     );
     assert!(third.contains(" before, ") && third.ends_with(" after"), "{third}");
-    assert_eq!(tab.colour(0, 2.0 * 560.0 / 5.0 + 1.0, 60.0), frame);
+    assert_eq!(tab.colour(0, 44.0 + 2.0 * 516.0 / 5.0 + 1.0, 60.0), frame);
     assert_eq!(focused(&mut tab), "Step", "the slider is not replaced");
     tab.has_no_problem();
 }
