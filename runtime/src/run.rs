@@ -10,6 +10,7 @@ use crate::pe::{Exit, PeCx};
 use crate::process;
 use crate::recorded;
 use crate::report::{JobReport, Report, RunError, show};
+use crate::run_report::took;
 use crate::setup::Setup;
 use crate::transport::{self, Link};
 use equipoise_network::trace::Trace;
@@ -260,7 +261,8 @@ where
         // Not a file of an earlier run, and not a pipe, whose end this process would wait for.
         let record = record.filter(|path| is_recorded && equipoise_model::files::is_read_back(path));
         let trace = trace.or_else(|| record.and_then(|path| Trace::read(path).ok()));
-        let (end, recording) = ((seconds, error.as_ref()), (trace.as_ref(), dropped.as_deref()));
+        let took = took(seconds, outcome.machine.as_ref());
+        let (end, recording) = ((took, error.as_ref()), (trace.as_ref(), dropped.as_deref()));
         let unwritten = report.write(file, &settings, &outcome.lb_steps, end, recording);
         written.error = joined(written.error, unwritten);
     }

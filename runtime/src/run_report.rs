@@ -2,7 +2,7 @@
 
 use crate::lb_history::{LbHistory, LbStep};
 use crate::options::{Settings, program};
-use crate::report::RunError;
+use crate::report::{MachineReport, RunError};
 use equipoise_model::Database;
 use equipoise_model::table::{count, seconds};
 use equipoise_network::trace::Trace;
@@ -46,17 +46,17 @@ impl RunReport {
         self.shown.is_none().then(|| format!("the run had {NO_STEP}"))
     }
 
-    /// Writes the report of a run that took `run_seconds`, and may have failed; returns why it could not be written. `trace` is what
+    /// Writes the report of a run that took a time, in words, and may have failed; returns why it could not be written. `trace` is what
     /// was recorded of it, and `dropped` says what is missing there.
     pub(crate) fn write(
         self,
         file: &ReportFile,
         settings: &Settings,
         history: &LbHistory,
-        (run_seconds, error): (f64, Option<&RunError>),
+        (took, error): (String, Option<&RunError>),
         (trace, dropped): (Option<&Trace>, Option<&str>),
     ) -> Option<String> {
-        let mut data = self.data(settings, run_steps(history), run_seconds);
+        let mut data = self.data(settings, &took, run_steps(history), trace.is_some());
         if let Some(error) = error {
             // Further lines list what the run waits for; the command prints them.
             let text = error.to_string();
@@ -71,14 +71,14 @@ impl RunReport {
         file.write(&data).err().map(|error| error.to_string())
     }
 
-    fn data(self, settings: &Settings, run_steps: Vec<RunStep>, run_seconds: f64) -> ReportData {
+    fn data(self, settings: &Settings, took: &str, run_steps: Vec<RunStep>, is_recorded: bool) -> ReportData {
         let topology = &*settings.topology;
         let command = program();
         // Without its flags, the command is short enough for a title.
         let words = command.split(" --").next().unwrap_or_default();
         let title = format!("Run of {words} on {}", topology.spec());
         let steps = self.before.steps();
-        let length = format!("The run took {} on {}", seconds(run_seconds), count(settings.pes as u64, "PE"));
+        let length = format!("The run took {took} on {}", count(settings.pes as u64, "PE"));
         let command = format!("Command: {command}");
         let Some(Shown { database, pe_of, step }) = self.shown else {
             return ReportData {
@@ -98,7 +98,8 @@ impl RunReport {
                 placed.strategy_seconds = Some(step.strategy_seconds);
                 placed.sentences = step.remark.clone().into_iter().collect();
                 placed.steps = (steps > 1).then(|| self.after.finished());
-                format!("Step {}, {strategy}: {}", step.step, lower(&step.sentence()))
+                let still = if step.after.migrations == 0 { "no element moved; " } else { "" };
+                format!("Step {}, {strategy}: {still}{}", step.step, lower(&step.sentence()))
             }
             // Nothing was asked to move, so there is one placement.
             None => "No load balancer was given, so no element moved; --balancer NAME names one.".into(),
@@ -116,8 +117,9 @@ impl RunReport {
             match steps {
                 1 => format!("{length}, with 1 load-balancing step."),
                 _ => format!(
-                    "{length}, with {}. All panels but Steps and Timeline show step {}{chosen}.",
+                    "{length}, with {}. All panels but {} show step {}{chosen}.",
                     count(steps as u64, "load-balancing step"),
+                    if is_recorded { "Steps and Timeline" } else { "Steps" },
                     step.step
                 ),
             },
@@ -128,6 +130,16 @@ impl RunReport {
         data.run_steps = run_steps;
         data.steps = (steps > 1).then(|| self.before.finished());
         data
+    }
+}
+
+/// How long a run took that was simulated on `machine`, if it was.
+pub(crate) fn took(run_seconds: f64, machine: Option<&MachineReport>) -> String {
+    match machine {
+        Some(machine) => {
+            format!("{} of virtual time ({} to simulate)", seconds(machine.seconds), seconds(run_seconds))
+        }
+        None => seconds(run_seconds),
     }
 }
 

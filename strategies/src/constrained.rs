@@ -25,7 +25,7 @@ use equipoise_network::program::Model;
 
 use crate::cost::commodities::Commodities;
 use crate::descriptor::Choice;
-use crate::strategy::check;
+use crate::strategy::{Alternatives, check};
 use crate::{Strategy, StrategyError};
 
 mod contracted;
@@ -107,5 +107,19 @@ impl Strategy for Constrained {
             // The processes of a program are not those of groups.
             false => self.0.assign(items, topology, seed),
         })
+    }
+
+    fn alternatives(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+        is_enough: &dyn Fn(&Assignment) -> bool,
+    ) -> Result<Alternatives, StrategyError> {
+        if database.constraints.is_empty() {
+            return self.0.alternatives(database, topology, seed, is_enough);
+        }
+        // Those of the strategy need not keep the constraints.
+        Ok(Alternatives { answer: self.assign(database, topology, seed)?, others: Vec::new() })
     }
 }

@@ -123,11 +123,7 @@ impl Limited {
         let traffic = Commodities::of(work.database());
         let returning = Returning { work, topology, traffic: &traffic, limit_seconds };
         let ends: Vec<Vec<u32>> = others.into_iter().chain([answer.pe_of]).collect();
-        let found: Vec<(Grade, Vec<u32>)> =
-            ends.into_par_iter().map(|end| returning.best(&end, &returning.ways(&end), most)).collect();
-        // Of equals the first.
-        let best = found.into_iter().min_by_key(|found| found.0);
-        let pe_of = best.map_or_else(Vec::new, |found| found.1);
+        let pe_of = returning.best_of_all(&ends, &[most]).swap_remove(0);
         let moved = count(moves(work, &pe_of) as u64, "object");
         let sentence =
             format!("At most {} may move; the chosen placement moves {moved}.", self.most.in_words());
@@ -162,7 +158,8 @@ impl Strategy for Limited {
 }
 
 /// The best placements between the present placement and another one, by their moves: at most 1, 2, 5, 10, 20, 40, 60, 80 and 100 % of the
-/// moves of the other one, which is the last. Of placements with the same moves there is one.
+/// moves of the other one, which is the last. Of placements with the same moves there is one. `others` are further placements of all objects
+/// that may be near, as the [alternatives](Strategy::alternatives) of the strategy: with them, the limits choose as [`MaxMoves::limit`].
 ///
 /// # Errors
 /// If no PE is available, or the database and the machine do not fit.
@@ -170,15 +167,16 @@ pub fn between(
     database: &Database,
     topology: &dyn Topology,
     pe_of: &[u32],
+    others: Vec<Vec<u32>>,
 ) -> Result<Vec<Vec<u32>>, StrategyError> {
     let work = Work::new(database, check(database, topology)?);
     let limit_seconds = work.max_seconds(&work.seconds_at(pe_of)) * (1.0 + ROUNDING);
     let traffic = Commodities::of(database);
     let returning = Returning { work: &work, topology, traffic: &traffic, limit_seconds };
-    let ways = returning.ways(pe_of);
+    let ends: Vec<Vec<u32>> = others.into_iter().chain([pe_of.to_vec()]).collect();
     let all = moves(&work, pe_of);
     let limits = [1, 2, 5, 10, 20, 40, 60, 80].map(|percent| percent * all / 100);
-    let inner = limits.into_iter().map(|most| returning.best(pe_of, &ways, most).1);
+    let inner = returning.best_of_all(&ends, &limits).into_iter();
     let mut placements: Vec<Vec<u32>> = inner.chain([pe_of.to_vec()]).collect();
     placements.dedup_by_key(|placement| moves(&work, placement));
     placements.retain(|placement| moves(&work, placement) > 0);
@@ -227,9 +225,17 @@ impl Way {
 }
 
 impl Returning<'_> {
-    /// The two ways from a placement to the present one.
-    fn ways(&self, placement: &[u32]) -> [Way; 2] {
-        [false, true].map(|undoes_exchanges| self.way(placement, undoes_exchanges))
+    /// By limit: the best placement with at most that number of moves on the two ways from each of `ends` to the present one, of equals the
+    /// first; empty without ends.
+    fn best_of_all(&self, ends: &[Vec<u32>], limits: &[usize]) -> Vec<Vec<u32>> {
+        let of_end = |end: &Vec<u32>| -> Vec<(Grade, Vec<u32>)> {
+            let ways = [false, true].map(|undoes_exchanges| self.way(end, undoes_exchanges));
+            limits.iter().map(|&most| self.best(end, &ways, most)).collect()
+        };
+        let found: Vec<_> = ends.par_iter().map(of_end).collect();
+        let of_limit = |at: usize| found.iter().map(|all| &all[at]).min_by_key(|found| found.0);
+        let placements = (0..limits.len()).map(|at| of_limit(at).map(|found| found.1.clone()));
+        placements.map(Option::unwrap_or_default).collect()
     }
 
     /// The best placement with at most `most` moves on the ways from `placement` to the present one, and its grade.
@@ -434,7 +440,7 @@ mod tests {
         let (database, machine) = (scattered(), topology::parse("torus:8x8").expect("a machine"));
         let choice = registry::parse("PoiseLB:gamma=0", &[]).expect("a strategy");
         let answer = choice.strategy.assign(&database, &*machine, 0).expect("an answer");
-        let placements = between(&database, &*machine, &answer.pe_of).expect("placements");
+        let placements = between(&database, &*machine, &answer.pe_of, Vec::new()).expect("placements");
         assert!(placements.len() >= 8 && placements.last() == Some(&answer.pe_of));
         let work = Work::new(&database, (0..64).collect());
         let limit = work.max_seconds(&work.seconds_at(&answer.pe_of)) * (1.0 + ROUNDING);
@@ -447,7 +453,7 @@ mod tests {
         };
         assert!(placements.is_sorted_by_key(|placement| moves(&work, placement)));
         assert!(placements.is_sorted_by(|a, b| grade(a) >= grade(b)));
-        assert_eq!(between(&database, &*machine, &database.placement()), Ok(Vec::new()));
+        assert_eq!(between(&database, &*machine, &database.placement(), Vec::new()), Ok(Vec::new()));
     }
 
     #[test]

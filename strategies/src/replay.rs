@@ -127,6 +127,19 @@ pub enum ReplayError {
         /// PEs of the machine.
         pes: usize,
     },
+    /// The topology has another number of PEs than was asked for.
+    #[error(
+        "the replay is to have {pes} and the topology `{topology}` has {others}; give both the same number, or leave one out",
+        pes = count(*.pes as u64, "PE")
+    )]
+    OtherPes {
+        /// The requested number of PEs.
+        pes: usize,
+        /// The spec of the machine.
+        topology: String,
+        /// PEs of the machine.
+        others: usize,
+    },
     /// There is no later step with which a prediction could be compared.
     #[error(
         "predictions of one step are compared with the loads of the next, and this is the only one; give a database with several \
@@ -157,9 +170,10 @@ impl Classified for ReplayError {
     fn fault(&self) -> Fault {
         match self {
             ReplayError::Database(error) => error.fault(),
-            ReplayError::NumberOfPes { .. } | ReplayError::Topology { .. } | ReplayError::Pes { .. } => {
-                Fault::Usage
-            }
+            ReplayError::NumberOfPes { .. }
+            | ReplayError::Topology { .. }
+            | ReplayError::Pes { .. }
+            | ReplayError::OtherPes { .. } => Fault::Usage,
             ReplayError::Strategy { error, .. } | ReplayError::Rejected { error, .. } => error.fault(),
             ReplayError::Inconsistent { .. } | ReplayError::NoLaterStep => Fault::Input,
         }

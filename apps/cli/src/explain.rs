@@ -140,7 +140,7 @@ impl Args {
             let placed = |pe_of| tasks.placed(database, machine, pe_of);
             (placed(&before), placed(&after), explanation)
         });
-        let between = tasks.between(&database.clone().placed(&before), machine, &after)?;
+        let between = tasks.between(&database.clone().placed(&before), machine, &after, None)?;
         self.report.write(|| {
             let words = vec![summary(&then.metrics, &now.metrics)];
             let placed = ("mapping", after.as_slice(), &now.metrics);

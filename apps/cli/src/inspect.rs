@@ -281,11 +281,17 @@ fn heaviest_edges(database: &Database, count: usize) -> Vec<HeavyEdge> {
     order.into_iter().take(count).map(heavy).collect()
 }
 
+/// The number of an object in its array. Ids of Charm++'s dumps have the number of the array above bit 48, which its name has, too.
+fn number_in(array: &str, id: u64) -> u64 {
+    const BITS: u32 = 48;
+    if array == format!("array {}", id >> BITS) { id & ((1 << BITS) - 1) } else { id }
+}
+
 fn array_name(database: &Database, array: u32) -> String {
     database.arrays.get(array as usize).cloned().unwrap_or_else(|| format!("array {array}"))
 }
 
-/// The name of an end of an edge: `Block[3, 4]`, or with an id if the index is unknown: `array 2#17`.
+/// The name of an end of an edge: `Block[3, 4]`, or with its number in the array if the index is unknown: `array 2#17`.
 pub(crate) fn end_name(database: &Database, end: End) -> String {
     match end {
         End::Pe(pe) => format!("PE {pe}"),
@@ -293,7 +299,7 @@ pub(crate) fn end_name(database: &Database, end: End) -> String {
             let o = &database.objects[object as usize];
             let array = array_name(database, o.array);
             if o.index.coordinates().is_empty() {
-                format!("{array}#{}", o.id)
+                format!("{array}#{}", number_in(&array, o.id))
             } else {
                 format!("{array}{:?}", o.index)
             }

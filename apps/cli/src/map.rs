@@ -150,7 +150,8 @@ impl Args {
             tasks.placed(&database, machine, &answer.pe_of)
         });
         let times = tasks.times(&topology, &answer.pe_of)?;
-        self.report.write(|| reported(&tasks, &database, machine, &choice.spec, &answer, &mapped.metrics))?;
+        self.report
+            .write(|| reported(&tasks, &database, machine, (&choice, seed), &answer, &mapped.metrics))?;
         let text = || {
             let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (objects, edges) = (count(objects, "task"), count(edges, "edge"));
@@ -220,7 +221,7 @@ fn reported(
     tasks: &Tasks,
     database: &Database,
     machine: &dyn Topology,
-    strategy: &str,
+    (choice, seed): (&Choice, u64),
     answer: &Assignment,
     metrics: &Metrics,
 ) -> Result<ReportData, Failure> {
@@ -229,8 +230,9 @@ fn reported(
     // Loads of tasks are often equal, so what the strategy says of itself is more important.
     let of_strategy = answer.sentence.iter().cloned();
     let words = of_strategy.chain([explain::summary(&then, metrics), sentence(&then, metrics)]).collect();
-    let placed = (strategy, answer.pe_of.as_slice(), metrics);
-    let between = tasks.between(database, machine, &answer.pe_of)?;
+    let placed = (choice.spec.as_str(), answer.pe_of.as_slice(), metrics);
+    let strategy = Some((&*choice.strategy, seed));
+    let between = tasks.between(database, machine, &answer.pe_of, strategy)?;
     Ok(report::of_mapping(tasks, (database, machine), (&start, &then), placed, between, words))
 }
 

@@ -8,6 +8,7 @@ use equipoise_model::table::count;
 use equipoise_model::{Database, Topology};
 use equipoise_network::program::{self, Costs, Model, OVERLAP, Program, ProgramSimulation};
 use equipoise_report::Between;
+use equipoise_strategies::Strategy;
 use equipoise_strategies::cost::catalogue::Placed;
 use equipoise_strategies::cost::contention::{Estimate, Speeds};
 use serde::Serialize;
@@ -130,18 +131,19 @@ impl Tasks {
         Placed::new(database, machine, pe_of).with_program(program)
     }
 
-    /// Placements between the one of `database`, which has these tasks, and `pe_of`. None if the tasks are not objects of a run, which are
-    /// somewhere already.
+    /// Placements between the one of `database`, which has these tasks, and `pe_of`, which may be the answer of a strategy with a seed. None
+    /// if the tasks are not objects of a run, which are somewhere already.
     pub(crate) fn between(
         &self,
         database: &Database,
         machine: &dyn Topology,
         pe_of: &[u32],
+        strategy: Option<(&dyn Strategy, u64)>,
     ) -> Result<Vec<Between>, Failure> {
         if self.program.is_some() || input::is_task_graph(&self.name) {
             return Ok(Vec::new());
         }
-        Ok(Between::all(database, machine, pe_of)?)
+        Ok(Between::all(database, machine, pe_of, strategy)?)
     }
 
     /// The completion time of the program; none for a graph, or if the machine cannot be simulated.

@@ -99,17 +99,10 @@ struct PlacementRow<'a> {
     error: Option<&'a str>,
 }
 
-/// The rows of a replayed step.
-fn rows(replay: &Replay) -> Vec<PlacementRow<'_>> {
+/// The rows of a replayed step, `name` for the placement before.
+fn rows<'a>(name: &'a str, replay: &'a Replay) -> Vec<PlacementRow<'a>> {
     let step = replay.database.step;
-    let none = PlacementRow {
-        step,
-        name: "(as recorded)",
-        seconds: None,
-        metrics: None,
-        on_front: None,
-        error: None,
-    };
+    let none = PlacementRow { step, name, seconds: None, metrics: None, on_front: None, error: None };
     let recorded = PlacementRow { metrics: Some(&replay.before), ..none };
     let answers = replay.strategies.iter().map(|row| PlacementRow {
         name: &row.name,
@@ -194,9 +187,10 @@ impl Args {
                 },
             )
         })?;
-        self.report.write(|| replayed.data(&title, &comparison))?;
+        self.report.write(|| replayed.data(&title, &request, &comparison))?;
         input::warn_ignored(&name, &comparison.warnings);
-        let rows: Vec<_> = comparison.replays.iter().flat_map(rows).collect();
+        let before = format!("({})", comparison.name_before());
+        let rows: Vec<_> = comparison.replays.iter().flat_map(|replay| rows(&before, replay)).collect();
         output::show_table(self.output.format, || comparison.to_string(), &comparison, &rows)
     }
 }

@@ -8,7 +8,7 @@ use equipoise_model::table::count;
 use equipoise_model::{Database, Topology};
 use equipoise_report::{Between, Builder, Heat, ReportData, ReportFile};
 use equipoise_strategies::cost::{Metrics, sentence};
-use equipoise_strategies::replay::{Comparison, Replay};
+use equipoise_strategies::replay::{Comparison, Replay, Request};
 
 use crate::cost_table::LoadUnit;
 use crate::program::Tasks;
@@ -65,12 +65,18 @@ impl Replayed {
         }
     }
 
-    /// The report.
-    pub(crate) fn data(self, name: &str, comparison: &Comparison) -> Result<ReportData, Failure> {
+    /// The report of the replay of a file with this name.
+    pub(crate) fn data(
+        self,
+        name: &str,
+        request: &Request,
+        comparison: &Comparison,
+    ) -> Result<ReportData, Failure> {
         let Some((database, machine, replay)) = &self.heaviest else { return Ok(ReportData::default()) };
         let title = format!("Replay of {name} on {}", machine.spec());
         let mut builder =
             Builder::new(title, database, &**machine, database.placement(), replay.before.clone());
+        builder.data.placements.iter_mut().for_each(|it| it.name = comparison.name_before().into());
         let several = self.recorded.steps() > 1;
         for row in &replay.strategies {
             let added = builder.place(row.name.clone(), &row.pe_of, row.after.clone());
@@ -86,8 +92,11 @@ impl Replayed {
         if let Some((best, reason)) = comparison.recommendation() {
             data.recommended = data.placements.iter().position(|it| it.name == best);
             if let Some(at) = data.recommended {
+                let choices = request.choices();
+                let choice = choices.iter().find(|choice| choice.spec == best);
+                let strategy = choice.map(|choice| (&*choice.strategy, request.seed));
                 let best = &mut data.placements[at];
-                best.between = Between::all(database, &**machine, &best.pe_of)?;
+                best.between = Between::all(database, &**machine, &best.pe_of, strategy)?;
             }
             data.sentences.push(format!("Recommended: {best}. {reason}"));
         }
@@ -105,6 +114,8 @@ impl Replayed {
             }
         }
         let (objects, pes) = (count(summary.objects as u128, "object"), count(summary.pes as u128, "PE"));
+        let fixed = summary.objects - summary.migratable_objects;
+        let objects = if fixed > 0 { format!("{objects} ({fixed} cannot move)") } else { objects };
         data.sentences.push(match several {
             true => format!(
                 "{} were replayed, each on its own. The table has the sums over all of them, from which the recommendation was made. The panel \
@@ -114,6 +125,7 @@ impl Replayed {
             ),
             false => format!("Step {}: {objects} on {pes}.", summary.step),
         });
+        data.sentences.extend(comparison.remapped(summary.pes));
         data.sentences.extend(comparison.warnings.iter().map(|warning| format!("The database {warning}.")));
         let refusals = replay.refusals.iter();
         data.refusals = refusals.map(|refusal| (refusal.name.clone(), refusal.error.clone())).collect();

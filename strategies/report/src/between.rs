@@ -1,9 +1,9 @@
 //! What lies between two placements: others with fewer migrations, which gain less.
 
 use equipoise_model::{Database, Topology};
-use equipoise_strategies::StrategyError;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::max_moves::between;
+use equipoise_strategies::{Strategy, StrategyError};
 use serde::Serialize;
 
 /// The costs of a placement between two others.
@@ -20,15 +20,20 @@ pub struct Between {
 
 impl Between {
     /// The placements between the one of the database and `pe_of`, by migrations; the last one is `pe_of`, and there is none if it moves
-    /// no object that may stay. `--max-moves` chooses among the same placements.
+    /// no object that may stay. If `pe_of` is the answer of a strategy with a seed, `--max-moves` chooses among the same placements.
     ///
     /// # Errors
-    /// As [`between`].
+    /// As [`between`], and those of the strategy.
     pub fn all(
         database: &Database,
         topology: &dyn Topology,
         pe_of: &[u32],
+        strategy: Option<(&dyn Strategy, u64)>,
     ) -> Result<Vec<Self>, StrategyError> {
+        let others = match strategy {
+            Some((strategy, seed)) => strategy.alternatives(database, topology, seed, &|_| false)?.others,
+            None => Vec::new(),
+        };
         let costs = |pe_of: &Vec<u32>| {
             let metrics = Metrics::of(database, topology, pe_of);
             Between {
@@ -37,6 +42,6 @@ impl Between {
                 hop_bytes: metrics.communication.map(|it| it.hop_bytes),
             }
         };
-        Ok(between(database, topology, pe_of)?.iter().map(costs).collect())
+        Ok(between(database, topology, pe_of, others)?.iter().map(costs).collect())
     }
 }

@@ -1,6 +1,8 @@
 //! Makes a report from a database, a machine and placements.
 
-use equipoise_model::database::{End, Object};
+use std::cmp::Reverse;
+
+use equipoise_model::database::{Edge, End, Object};
 use equipoise_model::topology::DEFAULT_BANDWIDTH;
 use equipoise_model::{Database, Topology};
 use equipoise_strategies::cost::explain::{Explanation, Names};
@@ -15,6 +17,9 @@ const DIGITS: i32 = 4;
 
 /// The links that are listed by name.
 const TOP_LINKS: usize = 24;
+
+/// The edges that are listed.
+const TOP_EDGES: usize = 100;
 
 /// A report in the making: of the placements of one database.
 pub struct Builder<'a> {
@@ -54,6 +59,7 @@ impl<'a> Builder<'a> {
             pes: pes(database, topology),
             objects: objects(database),
             matrix: has_messages.then(|| matrix(database, &in_order)),
+            heaviest_edges: heaviest_edges(database),
             machine: (has_messages && has_links).then(|| drawing.machine.clone()),
             ..ReportData::default()
         };
@@ -173,6 +179,21 @@ fn objects(database: &Database) -> Objects {
         load_seconds: all.iter().map(|object| rounded(object.load_seconds, DIGITS)).collect(),
         bytes: all.iter().map(|object| object.bytes).collect::<Option<_>>().unwrap_or_default(),
     }
+}
+
+fn heaviest_edges(database: &Database) -> Vec<(u32, u32, u64)> {
+    let of_objects = |edge: &Edge| match (edge.from, edge.to) {
+        (End::Object(from), End::Object(to)) if from != to => Some((from, to, edge.bytes)),
+        _ => None,
+    };
+    let mut edges: Vec<_> = database.edges.iter().filter_map(of_objects).collect();
+    let rank = |&(from, to, bytes): &(u32, u32, u64)| (Reverse(bytes), from, to);
+    if edges.len() > TOP_EDGES {
+        edges.select_nth_unstable_by_key(TOP_EDGES, rank);
+        edges.truncate(TOP_EDGES);
+    }
+    edges.sort_unstable_by_key(rank);
+    edges
 }
 
 /// By object: what its messages travel farther after than before, in bytes times distance.

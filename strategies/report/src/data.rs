@@ -37,6 +37,8 @@ pub struct ReportData {
     pub objects: Objects,
     /// The bytes between objects in the order of the database; none if communication was not recorded.
     pub matrix: Option<Matrix>,
+    /// The edges with the most bytes: (sender, receiver, bytes), of which both ends are objects.
+    pub heaviest_edges: Vec<(u32, u32, u64)>,
     /// The links that the page draws; none if there are no messages.
     pub machine: Option<Machine>,
     /// The placements; the first one is that before.
@@ -115,7 +117,7 @@ pub struct Objects {
 /// A placement, and what it costs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Placement {
-    /// The strategy, or `as recorded`, `before` or `start` for the placement before.
+    /// The strategy, or `as recorded`, `in blocks`, `before` or `start` for the placement before.
     pub name: String,
     /// The time that the strategy took; none for the placement before.
     pub strategy_seconds: Option<f64>,

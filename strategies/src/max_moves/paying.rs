@@ -18,7 +18,7 @@ pub fn paying_part(
     let before = Metrics::of(database, topology, &database.placement());
     before.step_seconds?;
     let rules = database.constraints.rules(database, topology).ok()?;
-    let parts = between(database, topology, pe_of).ok()?.into_iter().filter_map(|part| {
+    let parts = between(database, topology, pe_of, Vec::new()).ok()?.into_iter().filter_map(|part| {
         let after = Metrics::of(database, topology, &part);
         let gain = delivered * before.gain_seconds(&after) - after.migration_seconds?;
         let is_heavier = is_lighter(before.max_load_seconds, after.max_load_seconds);

@@ -10,7 +10,7 @@
 
 use std::fmt::Write;
 
-use equipoise_model::table::seconds;
+use equipoise_model::table::{count, seconds};
 
 use super::Row;
 use crate::cost::{Metrics, is_lighter};
@@ -88,6 +88,9 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
             }
         }
     }
+    if best.after.step_seconds.is_none() {
+        text.push_str(&of_moves(best, rows, before));
+    }
     let Some(cost) = best.after.communication else { return text + "\n" };
     if let Some(least) = least_load(rows) {
         let load = best.after.slowest_seconds() / least.after.slowest_seconds() - 1.0;
@@ -123,6 +126,29 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
         );
     }
     text
+}
+
+/// Where no time is known: what fewer moves, or none, would give.
+fn of_moves(best: &Row, rows: &[Row], before: &Metrics) -> String {
+    if best.migrations == 0 {
+        return String::new();
+    }
+    let is_near = |load: f64| load <= best.after.slowest_seconds() * (1.0 + TOLERANCE);
+    let hop_bytes_before = before.communication.map_or(0, |cost| cost.hop_bytes);
+    if is_near(before.slowest_seconds()) && hop_bytes_before <= hop_bytes(best) {
+        return " That gains nothing, so keep the placement before.".into();
+    }
+    let fewest =
+        rows.iter().filter(|row| is_near(row.after.slowest_seconds())).min_by_key(|row| row.migrations);
+    match fewest.filter(|row| 2 * row.migrations <= best.migrations) {
+        Some(row) => format!(
+            " It moves {}; {}, with at most 1 % more load, moves {}.",
+            count(best.migrations, "object"),
+            row.name,
+            row.migrations
+        ),
+        None => String::new(),
+    }
 }
 
 /// The row whose heaviest PE has the least load; among equals the one with the fewest hop-bytes.

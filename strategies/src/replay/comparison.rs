@@ -18,13 +18,16 @@ use crate::cost::{Metrics, sentence};
 /// steps, these fields are totals, and `"steps": [{"database", "before", "strategies"}, ..]` follows. Loads,
 /// volumes and counts are sums over the steps, ratios are ratios of sums, the longest dilation is the maximum,
 /// and `database.step` is the first step. If strategies gave no answer for a step, the document also has
-/// `"refusals": [{"name", "error"}, ..]`, and these strategies have no totals.
+/// `"refusals": [{"name", "error"}, ..]`, and these strategies have no totals. `"recorded_pes"` is there if the replay has other PEs than
+/// the record.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// The recorded program; empty if unknown.
     pub program: String,
     /// The spec of the machine of the replay.
     pub topology: String,
+    /// The number of PEs of the record, if it is another one: then the objects were placed in blocks, without the background of the PEs.
+    pub recorded_pes: Option<usize>,
     /// The steps in order, all with the same strategies.
     pub replays: Vec<Replay>,
     /// What the reader of the database ignored, as in `Dump::warnings`; not part of the output.
@@ -36,12 +39,32 @@ pub struct Comparison {
 impl Default for Comparison {
     /// Nothing, for a horizon of one period.
     fn default() -> Self {
-        let (program, topology) = (String::new(), String::new());
-        Comparison { program, topology, replays: Vec::new(), warnings: Vec::new(), horizon: 1.0 }
+        Comparison {
+            program: String::new(),
+            topology: String::new(),
+            recorded_pes: None,
+            replays: Vec::new(),
+            warnings: Vec::new(),
+            horizon: 1.0,
+        }
     }
 }
 
 impl Comparison {
+    /// The name of the placement before.
+    pub fn name_before(&self) -> &'static str {
+        if self.recorded_pes.is_some() { "in blocks" } else { "as recorded" }
+    }
+
+    /// A sentence that says what a step is replayed on, if that is not what it was recorded on.
+    pub fn remapped(&self, pes: usize) -> Option<String> {
+        let recorded = count(self.recorded_pes? as u64, "PE");
+        let on = count(pes as u64, "PE");
+        Some(format!(
+            "It was recorded on {recorded}; the replay begins with its objects in blocks on {on}, without background load."
+        ))
+    }
+
     /// The step, or what the choice between strategies looks at: the sums over the steps.
     pub fn total(&self) -> Replay {
         match self.replays.as_slice() {
@@ -67,15 +90,22 @@ impl Serialize for Comparison {
         struct Document<'a> {
             program: &'a str,
             topology: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            recorded_pes: Option<usize>,
             #[serde(flatten)]
             all: &'a Replay,
             #[serde(skip_serializing_if = "<[Replay]>::is_empty")]
             steps: &'a [Replay],
         }
-        let (program, topology) = (self.program.as_str(), self.topology.as_str());
+        let (program, topology, recorded_pes) =
+            (self.program.as_str(), self.topology.as_str(), self.recorded_pes);
         match self.replays.as_slice() {
-            [only] => Document { program, topology, all: only, steps: &[] }.serialize(serializer),
-            steps => Document { program, topology, all: &total(steps), steps }.serialize(serializer),
+            [only] => {
+                Document { program, topology, recorded_pes, all: only, steps: &[] }.serialize(serializer)
+            }
+            steps => {
+                Document { program, topology, recorded_pes, all: &total(steps), steps }.serialize(serializer)
+            }
         }
     }
 }
@@ -86,69 +116,80 @@ impl fmt::Display for Comparison {
         let known: Vec<_> = known.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         f.write_str(&pairs(&known))?;
         for replay in &self.replays {
-            show_step(f, replay, self.horizon)?;
+            self.show_step(f, replay)?;
         }
         if self.replays.len() > 1 {
-            show_total(f, &self.replays, self.horizon)?;
+            self.show_total(f)?;
         }
         Ok(())
     }
 }
 
-fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay, horizon: f64) -> fmt::Result {
-    let database = &replay.database;
-    let communication = database.communication.map_or("; communication was not recorded".into(), |volumes| {
-        let (messages, edges) = (count(volumes.messages, "message"), count(volumes.edges as u128, "edge"));
-        format!(", {} in {messages} over {edges}", bytes(volumes.bytes))
-    });
-    let objects = count(database.objects as u128, "object");
-    let load = seconds(database.load_seconds);
-    writeln!(f, "\nStep {}: {objects} with a total load of {load}{communication}.", database.step)?;
-    show_answers(f, replay)?;
-    let Some(best) = best(&replay.strategies, horizon) else { return Ok(()) };
-    write!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
-    f.write_str(&reasons(best, &replay.strategies, &replay.before, 1))?;
-    for row in &replay.strategies {
-        if let Some(sentence) = &row.sentence {
-            writeln!(f, "{}: {sentence}", row.name)?;
+impl Comparison {
+    fn show_step(&self, f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
+        let database = &replay.database;
+        let communication =
+            database.communication.map_or("; communication was not recorded".into(), |volumes| {
+                let (messages, edges) =
+                    (count(volumes.messages, "message"), count(volumes.edges as u128, "edge"));
+                format!(", {} in {messages} over {edges}", bytes(volumes.bytes))
+            });
+        let objects = count(database.objects as u128, "object");
+        let fixed = database.objects - database.migratable_objects;
+        let fixed = if fixed > 0 { format!(" ({fixed} cannot move)") } else { String::new() };
+        let load = seconds(database.load_seconds);
+        writeln!(
+            f,
+            "\nStep {}: {objects}{fixed} with a total load of {load}{communication}.",
+            database.step
+        )?;
+        self.remapped(database.pes).map_or(Ok(()), |sentence| writeln!(f, "{sentence}"))?;
+        self.show_answers(f, replay)?;
+        let Some(best) = best(&replay.strategies, self.horizon) else { return Ok(()) };
+        write!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
+        f.write_str(&reasons(best, &replay.strategies, &replay.before, 1))?;
+        for row in &replay.strategies {
+            if let Some(sentence) = &row.sentence {
+                writeln!(f, "{}: {sentence}", row.name)?;
+            }
         }
+        Ok(())
     }
-    Ok(())
+
+    fn show_total(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (all, steps) = (total(&self.replays), self.replays.len());
+        writeln!(f, "\nAll {steps} steps together (each is replayed independently).")?;
+        self.show_answers(f, &all)?;
+        let Some(best) = best(&all.strategies, self.horizon) else { return Ok(()) };
+        write!(
+            f,
+            "\nRecommended: {}. The largest loads of the steps sum to {} instead of {}; an ideal balance \
+             gives {}.",
+            best.name,
+            seconds(best.after.max_load_seconds),
+            seconds(all.before.max_load_seconds),
+            seconds(all.before.average_load_seconds),
+        )?;
+        f.write_str(&reasons(best, &all.strategies, &all.before, steps))
+    }
+
+    /// The table, and below it the strategies without an answer.
+    fn show_answers(&self, f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
+        write!(f, "\n{}", rows(self.name_before(), &replay.before, &replay.strategies))?;
+        if !replay.refusals.is_empty() {
+            writeln!(f)?;
+        }
+        for refusal in &replay.refusals {
+            writeln!(f, "No answer from {}: {}.", refusal.name, refusal.error)?;
+        }
+        Ok(())
+    }
 }
 
-fn show_total(f: &mut fmt::Formatter<'_>, steps: &[Replay], horizon: f64) -> fmt::Result {
-    let all = total(steps);
-    writeln!(f, "\nAll {} steps together (each is replayed independently).", steps.len())?;
-    show_answers(f, &all)?;
-    let Some(best) = best(&all.strategies, horizon) else { return Ok(()) };
-    write!(
-        f,
-        "\nRecommended: {}. The largest loads of the steps sum to {} instead of {}; an ideal balance \
-         gives {}.",
-        best.name,
-        seconds(best.after.max_load_seconds),
-        seconds(all.before.max_load_seconds),
-        seconds(all.before.average_load_seconds),
-    )?;
-    f.write_str(&reasons(best, &all.strategies, &all.before, steps.len()))
-}
-
-/// The table, and below it the strategies without an answer.
-fn show_answers(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
-    write!(f, "\n{}", rows(&replay.before, &replay.strategies))?;
-    if !replay.refusals.is_empty() {
-        writeln!(f)?;
-    }
-    for refusal in &replay.refusals {
-        writeln!(f, "No answer from {}: {}.", refusal.name, refusal.error)?;
-    }
-    Ok(())
-}
-
-/// The table of the recorded placement and the placement of each strategy, with the columns of the catalogue of costs.
+/// The table of the placement before, with this name, and the placement of each strategy, with the columns of the catalogue of costs.
 /// Columns of communication are shown if there are messages, columns of distances if a message takes more than one hop, and
 /// the column of the Pareto front if there are several strategies.
-fn rows(before: &Metrics, strategies: &[Row]) -> String {
+fn rows(name: &str, before: &Metrics, strategies: &[Row]) -> String {
     let mut all = strategies.iter().map(|row| &row.after).chain([before]);
     let subject = Subject {
         messages: before.communication.is_some_and(|cost| cost.total_bytes > 0),
@@ -166,7 +207,7 @@ fn rows(before: &Metrics, strategies: &[Row]) -> String {
         false => cost.in_metrics(before).to_string(),
     });
     let recorded = recorded.chain(front("-"));
-    table.push(["(as recorded)", "-"].map(String::from).into_iter().chain(recorded).collect());
+    table.push([format!("({name})"), "-".to_string()].into_iter().chain(recorded).collect());
     for row in strategies {
         let named = [row.name.clone(), format!("{:.3}", 1e3 * row.seconds)];
         let costs = columns().map(|cost| cost.in_metrics(&row.after).to_string());

@@ -67,30 +67,33 @@ impl Request {
     ) -> Result<Comparison, ReplayError> {
         let count = self.steps.or(self.step.map(|_| 1));
         let dump = Dump::read_steps(&self.path, self.step, count)?;
-        let defaults = match self.strategies.is_empty() {
-            true => registry::without_required_parameters(),
-            false => Vec::new(),
-        };
-        let strategies = if self.strategies.is_empty() { &defaults } else { &self.strategies };
-        let limited = self.limited(strategies);
+        let choices = self.choices();
         let mut comparison =
             Comparison { program: dump.program, warnings: dump.warnings, ..Comparison::default() };
         comparison.horizon = self.horizon.unwrap_or(comparison.horizon);
         for database in dump.steps {
+            let recorded = database.pes.len();
             let mut database = self.remapped(database)?;
+            comparison.recorded_pes = (recorded != database.pes.len()).then_some(recorded);
             database.costs = self.costs.clone().or(database.costs);
             database.constraints = self.constraints.clone().or(database.constraints);
             let machine = self.machine(&dump.topology, database.pes.len())?;
             comparison.topology = machine.spec();
-            let replayed = replay(&database, &*machine, &limited, self.seed, &mut now)?;
+            let replayed = replay(&database, &*machine, &choices, self.seed, &mut now)?;
             see(database, &machine, &replayed);
             comparison.replays.push(replayed);
         }
         Ok(comparison)
     }
 
-    /// The strategies with the limits of moves and under the constraints of databases; where there are several limits, names say which.
-    fn limited(&self, strategies: &[Choice]) -> Vec<Choice> {
+    /// The strategies to compare, with the limits of moves and under the constraints of databases; where there are several limits, names
+    /// say which.
+    pub fn choices(&self) -> Vec<Choice> {
+        let all = if self.strategies.is_empty() {
+            &registry::without_required_parameters()
+        } else {
+            &self.strategies
+        };
         let with_limits = |choice: &Choice| -> Vec<Choice> {
             let with = |most: &MaxMoves| {
                 let limited = most.limit(choice);
@@ -102,7 +105,7 @@ impl Request {
                 limits => limits.iter().map(with).collect(),
             }
         };
-        strategies.iter().flat_map(with_limits).map(|choice| keep(&choice)).collect()
+        all.iter().flat_map(with_limits).map(|choice| keep(&choice)).collect()
     }
 
     /// Judges the predictors of loads by all requested steps, with the first of the strategies.
@@ -112,9 +115,8 @@ impl Request {
     pub fn predictions(&self) -> Result<Predictions, ReplayError> {
         let count = self.steps.or(self.step.map(|_| 1));
         let dump = Dump::read_steps(&self.path, self.step, count)?;
-        let defaults = registry::without_required_parameters();
-        let limited = self.limited(if self.strategies.is_empty() { &defaults } else { &self.strategies });
-        let choice = limited.first();
+        let choices = self.choices();
+        let choice = choices.first();
         let (Some(choice), Some(first), 2..) = (choice, dump.steps.first(), dump.steps.len()) else {
             return Err(ReplayError::NoLaterStep);
         };
@@ -148,7 +150,13 @@ impl Request {
     }
 
     fn machine(&self, recorded: &str, pes: usize) -> Result<Arc<dyn Topology>, ReplayError> {
-        self.topology.clone().map_or_else(|| recorded_machine(recorded, pes), Ok)
+        let Some(machine) = &self.topology else { return recorded_machine(recorded, pes) };
+        match self.pes {
+            Some(pes) if pes != machine.pes() => {
+                Err(ReplayError::OtherPes { pes, topology: machine.spec(), others: machine.pes() })
+            }
+            _ => Ok(Arc::clone(machine)),
+        }
     }
 }
 

@@ -32,11 +32,13 @@ const countText = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "
 const changeText = (then, now) => then === now ? "unchanged" : then === 0 ? "none before"
   : `${now > then ? "+" : "−"}${percentText(Math.abs(now / then - 1))}`;
 const peName = (pe) => data.pes.names[pe] ? `PE ${pe} (${data.pes.names[pe]})` : `PE ${pe}`;
+/** The number of an object in its array. Ids of Charm++'s dumps have the number of the array above bit 48, which its name has, too. */
+const numberIn = (array, id) => array === `array ${BigInt(id) >> 48n}` ? String(BigInt(id) % (1n << 48n)) : id;
 function objectName(i) {
   const { arrays, array, index, dimensions, ids } = data.objects;
   const name = arrays[array[i]] || (arrays.length ? `array ${array[i]}` : ""), n = dimensions[i] ?? index.length;
   if (n) return `${name}[${index.slice(0, n).map((column) => column[i]).join(", ")}]`;
-  return name ? `${name}#${ids[i] ?? i}` : `object ${ids[i] ?? i}`;
+  return name ? `${name}#${numberIn(name, ids[i] ?? i)}` : `object ${ids[i] ?? i}`;
 }
 const largest = (list) => list.reduce((most, x) => x > most ? x : most, 0);
 
@@ -53,7 +55,12 @@ const tables = Object.fromEntries(Object.entries(maps).map(([name, anchors]) => 
   };
   return [name, Array.from({ length: 256 }, (_, i) => at(i))];
 }));
-const colour = (map, part) => tables[map][Math.max(0, Math.min(255, Math.round(255 * part)))];
+/** Where colour maps begin: their darkest colours could not be told from a dark page. */
+let darkest = 0;
+const colour = (map, amount) => {
+  const part = darkest + (1 - darkest) * amount;
+  return tables[map][Math.max(0, Math.min(255, Math.round(255 * part)))];
+};
 const css = (map, part) => `rgb(${colour(map, part).join(",")})`;
 const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -136,22 +143,37 @@ function picture(width, height, label, draw, at, cells = [0, 0, 2, 2]) {
 
 /** The space of the labels to the left of a picture, and above a matrix. */
 const margin = 44;
+/** The space of the labels above a picture of PEs. */
+const head = 20;
+/** The smallest of 1, 2, 5, 10, 20, 50, .. that is at least so much; also of fractions. */
+function roundStep(least) {
+  const size = 10 ** Math.floor(Math.log10(least));
+  return size * [1, 2, 5, 10].find((it) => it * size >= least);
+}
+/** The middles of `n` rows or columns, with the names of their values. */
+const middles = (n, name) => Array.from({ length: n }, (_, i) => [(i + 0.5) / n, String(name(i))]);
+/** Of marks that are equally far apart, if they are closer together than `space`: every second, fifth, tenth, .. one. */
+function sparse(marks, space) {
+  const gaps = marks.slice(1).map(([part], i) => part - marks[i][0]);
+  const least = gaps.reduce((a, b) => Math.min(a, b), 1), step = Math.max(1, roundStep(space / least));
+  return largest(gaps) > 1.001 * least ? marks : marks.filter((_, i) => i % step === 0);
+}
 /**
  * Labels of the columns and rows of a picture that is `wide` and `high` pixels, whose left and upper border is at `left` and `above`. Marks
- * are places, as parts of its width or height, and texts: where something begins, or its middle if they are `centred`. Those without
- * space are left out.
+ * are places, as parts of its width or height, and texts. Those without space are left out.
  */
-function labelAxes(context, [left, above, wide, high], columns, rows, centred = false) {
+function labelAxes(context, [left, above, wide, high], columns, rows) {
   context.fillStyle = variable("--dim");
   context.font = "11px system-ui, sans-serif";
+  const width = (text) => context.measureText(text).width, widest = Math.max(0, ...columns.map(([, text]) => width(text)));
   let right = 0, below = 0;
-  for (const [part, text] of columns) {
-    const long = context.measureText(text).width, x = Math.min(left + part * wide - (centred ? long / 2 : 0), left + wide - long);
-    if (x >= right) { context.fillText(text, x, above - 6); right = x + long + 8; }
+  for (const [part, text] of sparse(columns, (widest + 8) / wide)) {
+    const x = Math.min(left + part * wide - width(text) / 2, left + wide - width(text));
+    if (x >= right) { context.fillText(text, x, above - 6); right = x + width(text) + 8; }
   }
-  for (const [part, text] of rows) {
-    const y = Math.min(above + part * high + (centred ? 4 : 10), above + high);
-    if (y >= below) { context.fillText(text, Math.max(0, left - 6 - context.measureText(text).width), y); below = y + 14; }
+  for (const [part, text] of sparse(rows, 14 / Math.max(high, 1))) {
+    const y = Math.min(above + part * high + 4, above + high);
+    if (y >= below) { context.fillText(text, Math.max(0, left - 6 - width(text)), y); below = y + 14; }
   }
 }
 
@@ -193,8 +215,9 @@ function table(title, heads, rows, limit = 200, row = () => ({})) {
   const text = (cell) => cell instanceof Node ? cell : typeof cell === "object" && cell ? cell.text : String(cell);
   const value = (cell) => cell && typeof cell === "object" && "value" in cell ? cell.value
     : cell instanceof Node ? cell.textContent : cell;
+  const isText = heads.map((_, at) => rows.length > 0 && typeof value(rows[0][at]) === "string");
   const fill = () => body.replaceChildren(...order.slice(0, limit).map((i) =>
-    make("tr", row(i), ...rows[i].map((cell) => make("td", {}, text(cell))))));
+    make("tr", row(i), ...rows[i].map((cell, at) => make("td", { class: isText[at] ? "text" : undefined }, text(cell))))));
   const sort = ({ at, up }) => {
     order.sort((a, b) => {
       const [x, y] = [value(rows[a][at]), value(rows[b][at])];
@@ -208,7 +231,7 @@ function table(title, heads, rows, limit = 200, row = () => ({})) {
     sort(orders.get(title));
     fill();
   } }, head));
-  const cells = buttons.map((button) => make("th", { scope: "col", "aria-sort": "none" }, button));
+  const cells = buttons.map((button, at) => make("th", { scope: "col", "aria-sort": "none", class: isText[at] ? "text" : undefined }, button));
   const whole = make("table", {}, make("thead", {}, make("tr", {}, ...cells)), body);
   body.addEventListener("keydown", (event) => {
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key], all = [...body.querySelectorAll("button")];

@@ -29,12 +29,12 @@ function fewerMigrations(it) {
     const dots = places.map(([across, down], i) => `<circle cx="${across}" cy="${down}" r="4" fill="var(${ink})">` +
       `<title>${countText(points[i].migrations, "migration")}: ${name} ${safe(text(points[i][key]))}</title></circle>`);
     return `<polyline fill="none" stroke="var(${ink})" stroke-width="2" points="${places.join(" ")}"/>` + dots.join("") +
-      `<text x="${left + wide + 10}" y="${ends[k] + 4}">${name}: ${percentText(part(last, key))}</text>`;
+      `<text x="${left + wide + 10}" y="${ends[k] + 4}">${name} ${safe(text(last[key]))} (${percentText(part(last, key))})</text>`;
   });
-  const picture = svg(left + wide + 150, above + high + 24, `${names.join(" and ")} of placements with fewer migrations`,
+  const picture = svg(left + wide + 190, above + high + 24, `${names.join(" and ")} of placements with fewer migrations`,
     grid.join("") + axis + curves.join(""));
   const rows = () => points.map((point) => [point.migrations, ...costs.map(([key, , , text]) => ({ value: point[key], text: text(point[key]) }))]);
   return make("div", {}, make("h3", {}, "with fewer migrations"), picture,
-    make("p", { class: "note" }, "Each point is a placement between the one before, at 100 %, and this one. --max-moves chooses among them."),
+    make("p", { class: "note" }, "Each point is the best placement found with at most that number of migrations, as a part of the one before (100 %). A balancer with --max-moves chooses among them."),
     asText("Placements with fewer migrations as a table", () => table("fewer migrations", ["migrations", ...names], rows())));
 }

@@ -1,10 +1,6 @@
 // Panels 3 and 8: PEs over steps with a slider, and PEs over time.
 /** The chosen column of the panel Steps; none until the panel is drawn. */
 let column = null;
-/** The space of the labels above a heat map. */
-const head = 20;
-/** The middles of `n` rows or columns, with the names of their values. */
-const middles = (n, name) => Array.from({ length: n }, (_, i) => [(i + 0.5) / n, String(name(i))]);
 const rowLabels = (heat) => middles(heat.rows, (row) => row * heat.pes_per_row);
 /**
  * A picture of a heat map, `whole` pixels wide with its labels, on the scale up to `top`. `columns` are the labels of its columns. `marks()`
@@ -13,7 +9,7 @@ const rowLabels = (heat) => middles(heat.rows, (row) => row * heat.pes_per_row);
 function heatPicture(heat, top, whole, label, say, columns, marks = () => []) {
   const n = heat.columns.length, wide = whole - margin, high = Math.max(120, Math.min(420, 14 * heat.rows));
   const draw = (context) => {
-    labelAxes(context, [margin, head, wide, high], columns, rowLabels(heat), true);
+    labelAxes(context, [margin, head, wide, high], columns, rowLabels(heat));
     context.translate(margin, head);
     paintCells(context, wide, high, n, heat.rows, (c, r) => colour("cividis", valueOf(heat, c, r) / top));
     context.lineWidth = 2;
@@ -36,8 +32,7 @@ const columnOf = (heat, c) => Array.from({ length: heat.rows }, (_, r) => valueO
 const axisOf = (heat, from, to) => make("div", { class: "axis" }, `Across: ${from} to ${to}. Down: ${rowName(heat, 0)} to ${rowName(heat, heat.rows - 1)}.`);
 /** Round times from `begin` to `end`, eight at most, as places and texts. */
 function timeLabels(begin, end) {
-  const least = (end - begin) / 8, size = 10 ** Math.floor(Math.log10(least));
-  const step = size * [1, 2, 5, 10].find((it) => it * size >= least), first = Math.ceil(begin / step);
+  const step = roundStep((end - begin) / 8), first = Math.ceil(begin / step);
   const times = Array.from({ length: Math.floor(end / step) - first + 1 }, (_, i) => (first + i) * step);
   return times.map((time) => [(time - begin) / (end - begin), secondsText(time)]);
 }
@@ -45,8 +40,7 @@ function timeLabels(begin, end) {
 function stepPicture(heat, top, name, ink) {
   const wide = 560 - margin, high = 90, each = wide / heat.rows;
   const draw = (context) => {
-    labelAxes(context, [margin, head, wide, high], rowLabels(heat), [], true);
-    labelAxes(context, [margin, head, wide, high], [], [[0, loadText(top)], [1, "0"]]);
+    labelAxes(context, [margin, head, wide, high], rowLabels(heat), [[0, loadText(top)], [1, "0"]]);
     context.translate(margin, head);
     context.fillStyle = variable(ink);
     columnOf(heat, column).forEach((load, row) =>
@@ -72,6 +66,7 @@ function course(heat) {
 const steps = {
   id: "steps", title: "Steps",
   exists: () => Boolean(data.steps),
+  lacks: "It needs several load-balancing steps.",
   draw(section) {
     const maps = [[data.steps, "before each step", "--before"]];
     if (data.placements.length && after().steps) maps.push([after().steps, `after each step (${after().name})`, "--after"]);
@@ -103,7 +98,7 @@ const steps = {
       const list = columnOf(heat, c);
       return [largest(list), meanOf(list)].map((value) => ({ value, text: loadText(value) }));
     })]);
-    section.append(legend("cividis", "0 s", loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step. Dashed frame: the step of the other panels."), asText("Steps as a table", () =>
+    section.append(legend("cividis", "0 s", loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (data.placements.length ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
       table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `mean load ${when}`])], rows())));
     const courses = maps.map(([heat], k) => `${["before", "after"][k]} ${k ? "it" : "a step"}: ${course(heat)}`);
     return `Largest load${isShared(data.steps) ? "" : " over the average"} ${courses.join("; ")}.`;
@@ -125,6 +120,7 @@ function drawTimeline(section, heat, name, steps) {
 const timeline = {
   id: "timeline", title: "Timeline",
   exists: () => Boolean(data.timeline),
+  lacks: "It needs a run with --record or --perfetto.",
   draw(section) {
     const all = data.recorded_timeline ? [[data.recorded_timeline, "recorded", data.timeline_steps], [data.timeline, "simulated", []]] : [[data.timeline, "", data.timeline_steps]];
     section.append(legend("cividis", "idle", "busy", "part of the time"));

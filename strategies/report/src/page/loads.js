@@ -18,8 +18,11 @@ const isBoundShown = ({ metrics }) => loadText(metrics.lower_bound_seconds) !== 
 /** Bars of the loads of PEs in this order. Where PEs are narrower than a pixel, a column shows the heaviest of them. */
 function loadPicture(it, name, order, top) {
   const { average_load_seconds: average, lower_bound_seconds: bound, max_load_seconds: most } = it.metrics;
-  const heavy = heaviest(it), y = (load) => 280 - 270 * load / top;
-  const draw = (context, width) => {
+  const whole = 560, width = whole - margin, heavy = heaviest(it), y = (load) => 280 - 270 * load / top;
+  const labels = sorted ? [] : middles(order.length, (pe) => pe);
+  const draw = (context) => {
+    labelAxes(context, [margin, head, width, 281], labels, [[y(top) / 281, loadText(top)], [y(average) / 281, loadText(average)], [1, "0"]]);
+    context.translate(margin, head);
     const wide = width / order.length, gap = wide > 4 ? 1 : 0;
     const columns = new Map();
     order.forEach((pe, at) => {
@@ -44,14 +47,15 @@ function loadPicture(it, name, order, top) {
     }
   };
   const at = (x) => {
-    const pe = order[Math.min(order.length - 1, Math.floor(x / 560 * order.length))];
+    if (x < margin) return "";
+    const pe = order[Math.min(order.length - 1, Math.floor((x - margin) / width * order.length))];
     return `${peName(pe)}: ${loadText(it.load_seconds[pe])}${data.pes.background_seconds[pe] ? `, background ${loadText(data.pes.background_seconds[pe])}` : ""}\n` +
       heavy[pe].map((i) => `${objectName(i)}: ${loadText(data.objects.load_seconds[i])}`).join("\n");
   };
-  const cells = [0, 0, 560 / order.length, 281];
+  const cells = [margin, head, width / order.length, 281];
   const label = `Load of ${order.length} PEs${name && ` ${name}`}: largest ${loadText(most)}, average ${loadText(average)}`;
   return make("div", {}, make("h3", {}, headed(name, `largest load ${loadText(most)}, ${(1 + it.metrics.imbalance).toFixed(2)} times the average`)),
-    picture(560, 281, label, draw, at, cells), make("div", { class: "axis" }, `${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`));
+    picture(whole, head + 281, label, draw, at, cells), make("div", { class: "axis" }, `${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`));
 }
 const loads = {
   id: "loads", title: "Loads",

@@ -50,7 +50,8 @@ function gridPicture(it, top, name) {
     const z = Math.floor(node / (w * h)), y = Math.floor(node / w) % h, x = node % w;
     return [((z % across) * (w + 1) + x + 0.7) * cell, lift + (Math.floor(z / across) * (h + 1) + y + 0.7) * cell];
   };
-  const width = across * (w + 1) * cell, height = lift + down * (h + 1) * cell;
+  // Without the space behind the last slices, but for the links around the torus.
+  const width = Math.round((across * (w + 1) - 0.55) * cell), height = Math.round(lift + (down * (h + 1) - 0.55) * cell);
   const inside = (node) => node >= first && node < first + inner;
   const isFlat = (i) => Math.floor(m.from[i] / (w * h)) === Math.floor(m.to[i] / (w * h));
   const shownLinks = [], through = new Map(), links = new Map();
@@ -95,8 +96,15 @@ function gridPicture(it, top, name) {
       const [[left, right], [upper, lower]] = [0, 1].map((k) => corners.map((corner) => corner[k]).sort((a, b) => a - b)), half = Math.max(0.75, 0.07 * cell);
       markBusiest(context, left - half, upper - half, right - left + 2 * half, lower - upper + 2 * half);
     }
-    if (depth < 2) return;
     context.fillStyle = variable("--dim");
+    if (cell >= 40) {
+      context.font = "10px system-ui, sans-serif";
+      for (let node = 0; node < inner; node++) {
+        const [x, y] = place(node);
+        context.fillText(String(first + node), x + 0.2 * cell, y - 0.22 * cell);
+      }
+    }
+    if (depth < 2) return;
     context.font = `${Math.min(12, Math.max(9, 0.35 * cell))}px system-ui, sans-serif`;
     for (let z = 0; z < depth; z++) {
       const [x, y] = place(z * w * h);
@@ -112,10 +120,10 @@ function gridPicture(it, top, name) {
     return `node ${node} (${coordinates(node).join(", ")})\n` +
       (links.get(node) || []).map((i) => `to node ${m.to[i]} (${coordinates(m.to[i]).join(", ")}): ${secondsText(it.link_seconds[i])}`).join("\n");
   };
-  const which = isSmall ? "the busiest link from it" : `the busiest link from it in dimension 3${m.sizes.length > 3 ? " and beyond" : ""}`;
+  const which = isSmall ? "the busiest link from it" : `the busiest link from it to another slice (dimension 3${m.sizes.length > 3 ? " and beyond" : ""})`;
   const axes = m.sizes.length === 1 ? "" : ` Across: dimension 1; down: dimension 2${depth > 1 ? "; numbers of slices: dimension 3" : ""}.`;
   const note = "A square is a node" + (isSmall || m.sizes.length > 2 ? `; its colour is ${which}, grey without bytes.` : ".") +
-    (isFolded ? " A row has 64 nodes of the ring." : "") + axes + (isSmall ? "" : " Lines next to each other: the two directions of a cable, pale without bytes.");
+    (isFolded ? " A row has 64 nodes of the ring." : "") + axes + (isSmall ? "" : ` Lines next to each other: the two directions of a cable, pale without bytes.${m.wraps.includes(true) ? " Lines that end at a border: links around the torus." : ""}`);
   return make("div", {}, picture(width, height, `Links of the grid${name && `, ${name}`}${sliceName()}`, draw, at, [0.2 * cell, lift + 0.2 * cell, cell, cell]),
     make("div", { class: "axis" }, note));
 }
@@ -151,7 +159,7 @@ function treePicture(it, top, name) {
     }));
     context.fillStyle = variable("--text");
     m.starts.forEach((_, level) => context.fillText(levelName(level), 2, level * row + row / 2 + 4));
-    labelAxes(context, [left, levels * row + 18, wide, 0], labels, [], true);
+    labelAxes(context, [left, levels * row + 18, wide, 0], labels, []);
     if (framed) markBusiest(context, ...framed);
   };
   const at = (x, y) => {
@@ -162,7 +170,7 @@ function treePicture(it, top, name) {
     return `${level === levels - 1 ? m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]) : `switch ${vertex} of level ${level + 1}`}: up ${link(true)}, down ${link(false)}`;
   };
   return make("div", {}, picture(560, levels * row + 18, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row]),
-    make("div", { class: "axis" }, "Rows: the links above the vertices of a level, the root on top. ↑ up, ↓ down. Grey: no bytes. Numbers: " + leafKind() + "."));
+    make("div", { class: "axis" }, "Rows: the links above the vertices of a level, the root on top; of several cables the busiest counts. ↑ up, ↓ down. Grey: no bytes. Numbers: " + leafKind() + "."));
 }
 
 /** Groups that send over groups that receive, and a last row and column for the PEs of each group. */
@@ -233,6 +241,7 @@ function kindTable() {
 const machine = {
   id: "machine", title: "Machine",
   exists: () => Boolean(data.machine) && data.placements.length > 0,
+  lacks: "It needs recorded messages, and a machine whose links are known.",
   draw(section) {
     const { layout, sizes } = data.machine;
     const busiest = (it) => it.top_links.length ? it.top_links[0][2] : 0;
@@ -246,14 +255,16 @@ const machine = {
     for (const [it, name] of pair()) {
       const list = () => table("busiest links", ["link", "bytes", "bytes over bandwidth"], it.top_links.map(([link, bytes, seconds]) =>
         [link, { value: bytes, text: bytesText(bytes) }, { value: seconds, text: secondsText(seconds) }]));
-      holder.append(make("div", {}, make("h3", {}, headed(name, `busiest link ${secondsText(busiest(it))}`)), draw(it, top, name),
+      holder.append(make("div", {}, make("h3", {}, headed(name, `busiest link ${it.top_links.length ? `${it.top_links[0][0]}, ` : ""}${secondsText(busiest(it))}`)), draw(it, top, name),
         asText(`The ${countText(it.top_links.length, "busiest link")}${spoken(it, name)}`, list)));
     }
     if (top > 1e-300) section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"));
     section.append(holder);
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
-    if (layout !== "links") section.append(make("p", { class: "note" }, "Frame: the busiest link of a picture."), asText("Links as a table", kindTable));
+    if (layout !== "links") section.append(make("p", { class: "note" }, "Frame: the busiest link of a picture."), asText("Links by kind as a table", kindTable));
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
-    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${assumed}.`;
+    // A weight has no unit, and a bandwidth that is assumed says little.
+    const isSlow = !data.weights && !data.assumed_bandwidth && busiest(after()) > largest(after().load_seconds) ? " That is more than the largest load, so messages may take longer than work." : "";
+    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${assumed}.${isSlow}`;
   },
 };

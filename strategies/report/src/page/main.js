@@ -19,6 +19,7 @@ const nameOf = (element) => `${element.tagName} ${element.getAttribute("aria-lab
 
 function redraw() {
   const begin = performance.now();
+  darkest = getComputedStyle(document.documentElement).getPropertyValue("--back").trim() === "#ffffff" ? 0 : 0.15;
   const holder = document.getElementById("panels"), active = document.activeElement;
   const focused = holder.contains(active) ? nameOf(active) : "";
   const chosen = state.panel === "all" ? shown() : shown().filter((panel) => panel.id === state.panel);
@@ -50,7 +51,8 @@ function readAddress() {
   const isNamed = (it) => [it.id, it.title.toLowerCase()].includes(panel);
   const found = shown().find(isNamed), empty = panels.find((it) => isNamed(it) && it !== found);
   state.panel = panel === "all" ? panel : (found || shown()[0]).id;
-  const wrong = panel === "all" || found || !panel ? "" : empty ? `This report has no data for the panel ${empty.title}.` : `There is no panel ${panel}.`;
+  const why = empty && empty.lacks ? ` ${empty.lacks}` : "";
+  const wrong = panel === "all" || found || !panel ? "" : empty ? `This report has nothing for the panel ${empty.title}.${why}` : `There is no panel ${panel}.`;
   document.getElementById("wrong").textContent = wrong && `${wrong} It has: ${shown().map((it) => it.title).join(", ")}.`;
   state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";
   document.documentElement.dataset.theme = state.theme;

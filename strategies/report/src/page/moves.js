@@ -5,6 +5,7 @@ const most = 2000;
 const moves = {
   id: "moves", title: "Migrations",
   exists: () => data.placements.some((it) => it.metrics.migrations > 0),
+  lacks: "No placement moves an object.",
   draw(section) {
     const [was, is] = [before(), after()], load = data.objects.load_seconds;
     const moved = [];
@@ -20,7 +21,7 @@ const moves = {
     const labels = Array.from({ length: bins }, (_, bin) => [(bin + 0.5) / bins, String(nodes[Math.ceil(bin * n / bins)])]);
     const part = (count) => top === 1 ? 1 : (count - 1) / (top - 1);
     const draw = (context) => {
-      labelAxes(context, [margin, margin, size, size], labels, labels, true);
+      labelAxes(context, [margin, margin, size, size], labels, labels);
       context.translate(margin, margin);
       paintCells(context, size, size, bins, bins, (c, r) => counts[r * bins + c] ? colour("viridis", part(counts[r * bins + c])) : null);
       context.fillStyle = "rgba(128,128,128,0.45)";
@@ -36,17 +37,16 @@ const moves = {
     };
     const pairs = () => table("migrations", ["from", "to", "objects"], [...counts.keys()].filter((cell) => counts[cell]).sort((a, b) => counts[b] - counts[a] || a - b)
       .map((cell) => [name(Math.floor(cell / bins)), name(cell % bins), { value: counts[cell], text: counts[cell].toLocaleString("en") }]));
-    const hops = (bytes) => withUnit(bytes, ["B", "kB", "MB", "GB", "TB"], 1000);
+    const signed = (text) => text.replace("-", "−");
+    const hops = (bytes) => signed(withUnit(bytes, ["B", "kB", "MB", "GB", "TB"], 1000));
     // Facts only: a strategy does not say why it moves an object.
-    const gain = (i) => {
-      const [from, to] = [was.pe_of[i], is.pe_of[i]], facts = [];
-      const highest = (it) => Math.max(it.load_seconds[from], it.load_seconds[to]);
-      if (highest(is) < highest(was)) facts.push(`larger load of both PEs ${changeText(highest(was), highest(is))}`);
-      if (is.hop_bytes_added[i] < 0) facts.push(`${hops(-is.hop_bytes_added[i])} fewer hop-bytes`);
-      return facts.join("; ") || "no gain by itself";
+    const busier = (i) => {
+      const [then, now] = [was, is].map((it) => Math.max(it.load_seconds[was.pe_of[i]], it.load_seconds[is.pe_of[i]]));
+      return { value: now - then, text: changeText(then, now) };
     };
-    const rows = (list) => table("objects that move", ["object", "from PE", "to PE", "load", "added hop-bytes", "what improves"], list.slice(0, most).map((i) => [{ value: i, text: objectName(i) }, was.pe_of[i], is.pe_of[i],
-      { value: load[i], text: loadText(load[i]) }, { value: is.hop_bytes_added[i] ?? 0, text: is.hop_bytes_added.length ? hops(is.hop_bytes_added[i]) : "–" }, gain(i)]));
+    const hasHops = is.hop_bytes_added.length > 0, heads = ["object", "from PE", "to PE", "load", "busier of both PEs", ...(hasHops ? ["hop-bytes"] : [])];
+    const rows = (list) => table("objects that move", heads, list.slice(0, most).map((i) => [{ value: i, text: objectName(i) }, was.pe_of[i], is.pe_of[i],
+      { value: load[i], text: loadText(load[i]) }, busier(i), ...(hasHops ? [{ value: is.hop_bytes_added[i], text: hops(is.hop_bytes_added[i]) }] : [])]));
     moved.sort((a, b) => load[b] - load[a]);
     // An object whose name ends in the number that was typed comes first.
     const isExact = (name) => name === wanted || /^\d+$/.test(wanted) && name.match(/\d+(?=\]?$)/)?.[0] === wanted;
@@ -55,7 +55,7 @@ const moves = {
       const [exact, others] = [[], []];
       for (const i of moved) {
         const name = objectName(i);
-        if (name.includes(wanted)) (isExact(name) ? exact : others).push(i);
+        if (name.includes(wanted) || data.objects.ids[i] === wanted) (isExact(name) ? exact : others).push(i);
       }
       return [...exact, ...others];
     };
@@ -70,7 +70,7 @@ const moves = {
       return [...(isMoving || list.length && !/^\d+$/.test(wanted) ? [] : [make("p", {}, staying())]), ...(list.length ? [rows(list)] : [])];
     };
     // A table of all objects of a large run would take longer than a glance; the search finds each of them.
-    const list = make("div", { class: "words" }, ...listed());
+    const list = make("div", { class: "moving" }, ...listed());
     const search = make("input", { type: "search", placeholder: "Find an object", value: wanted, "aria-label": "Find an object by name",
       oninput: (event) => { wanted = event.target.value; orders.delete("objects that move"); list.replaceChildren(...listed()); } });
     section.append(make("div", { class: "pair wide" }, make("div", {}, make("h3", {}, `from (row) to (column), by ${kind}`),
@@ -78,7 +78,7 @@ const moves = {
     make("div", {}, make("h3", {}, "objects that move, heaviest first"), search, list,
       moved.length > most ? make("p", { class: "note" }, `The table has the ${most.toLocaleString("en")} heaviest objects; the search finds the others.`) : undefined)));
     const bytes = is.metrics.migrated_bytes;
-    section.append(make("p", { class: "note" }, "“no gain by itself”: the move neither lowers the larger load of its two PEs nor the object's hop-bytes. It may make room for another object, or follow one."));
+    section.append(make("p", { class: "note" }, `The last columns say what changes: the larger load of the two PEs${hasHops ? ", and the hop-bytes of the object" : ""}. An object for which nothing improves may make room for another one, or follow one.`));
     if (is.between.length > 1) section.append(fewerMigrations(is));
     return `${is.name} moves ${moved.length.toLocaleString("en")} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}.`;
   },

@@ -7,7 +7,7 @@ function runSteps() {
     ...[it.period_seconds, it.predicted_seconds, it.next_seconds].map((time) => cell(time, secondsText))]);
   const heads = ["step", "strategy", ...(several ? ["sync points before"] : []), "migrations", "max/avg before", "max/avg after", "time before, measured", "time after, predicted", "time after, measured"];
   return [make("h3", {}, "Steps of the run"), make("div", { class: "heads" }, table("steps of the run", heads, rows)),
-    make("p", { class: "note" }, "Times are those between two sync points. The loads are those before a step, also of max/avg after it.")];
+    make("p", { class: "note" }, "Times are from one sync point to the next. max/avg after a step is that of the new placement with the loads that were measured before it.")];
 }
 const summary = {
   id: "summary", title: "Overview",

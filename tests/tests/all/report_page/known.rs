@@ -167,8 +167,10 @@ fn loads_are_as_high_as_they_are_large() {
     for (canvas, placement, ink) in [(0, 0, BEFORE), (1, 2, AFTER)] {
         let loads = loads(placement);
         let heaviest = (0..loads.len()).max_by(|&a, &b| loads[a].total_cmp(&loads[b])).expect("a PE");
-        let (x, y) =
-            ((heaviest as f64 + 0.4) / loads.len() as f64 * 560.0, 280.0 - 270.0 * loads[heaviest] / top);
+        let (x, y) = (
+            44.0 + (heaviest as f64 + 0.4) / loads.len() as f64 * 516.0,
+            300.0 - 270.0 * loads[heaviest] / top,
+        );
         check(&mut tab, canvas, (x, y + 1.5), ink);
         assert_eq!(tab.colour(canvas, x, y - 1.5)[3], 0, "nothing is above the bar");
     }

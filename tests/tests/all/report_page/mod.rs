@@ -77,7 +77,7 @@ fn a_replay_of_a_charm_dump_shows_all_panels() {
     let document = document(&sandbox, REPLAY);
     let placements = document["placements"].as_array().expect("a list");
     let names: Vec<&str> = placements.iter().filter_map(|it| it["name"].as_str()).collect();
-    assert_eq!(names, ["as recorded", "GreedyLB", "RefineLB", "PoiseLB"]);
+    assert_eq!(names, ["in blocks", "GreedyLB", "RefineLB", "PoiseLB"]);
     let recommended = document["recommended"].as_u64().expect("a recommendation") as usize;
     assert_eq!(tab.text("document.body.dataset.strategy"), names[recommended]);
     let marked = "document.querySelector('.mark').closest('tr').querySelector('button').textContent";

@@ -47,10 +47,10 @@ fn tabs_and_tables_are_used_with_keys() {
     assert_eq!(focused(&mut tab), "strategy");
     tab.press("Enter");
     let order = "[...document.querySelectorAll('main tbody button')].map((it) => it.textContent).join(' ')";
-    assert_eq!(tab.text(order), "GreedyLB PoiseLB RefineLB as recorded");
+    assert_eq!(tab.text(order), "GreedyLB PoiseLB RefineLB in blocks");
     assert_eq!(tab.text("document.querySelector('th').getAttribute('aria-sort')"), "ascending");
     tab.press("Enter");
-    assert_eq!(tab.text(order), "as recorded RefineLB PoiseLB GreedyLB");
+    assert_eq!(tab.text(order), "in blocks RefineLB PoiseLB GreedyLB");
     tab.value("document.querySelector('main tbody button').focus()");
     for _ in 0..5 {
         tab.press("ArrowDown");
@@ -69,7 +69,7 @@ fn pictures_say_what_is_under_the_cursor() {
     let Some((sandbox, mut tab)) = replay() else { return };
     let file = sandbox.path().join("a.html");
     tab.open(&file, "panel=loads&strategy=GreedyLB");
-    tab.point("main canvas", 0.02, 0.5);
+    tab.point("main canvas", 0.1, 0.5);
     let tip = tab.text("document.getElementById('tip').textContent");
     assert!(tip.starts_with("PE 0: ") && tip.contains("array 15#"), "{tip}");
     tab.value("document.querySelectorAll('main canvas')[1].focus()");
@@ -80,7 +80,7 @@ fn pictures_say_what_is_under_the_cursor() {
         let tip = tab.text(tip);
         assert!(tip.starts_with(&format!("PE {pe}: ")), "the frame begins in the middle of 27 PEs: {tip}");
     }
-    let framed = |tab: &mut Chromium| tab.colour(1, 15.5 / 27.0 * 560.0, 0.5)[3] > 0;
+    let framed = |tab: &mut Chromium| tab.colour(1, 44.0 + 15.5 / 27.0 * 516.0, 20.5)[3] > 0;
     assert!(framed(&mut tab), "PE 15 has a frame");
     tab.press("Escape");
     assert!(tab.value(is_hidden) == true && !framed(&mut tab), "Escape closes the tip");
@@ -89,11 +89,11 @@ fn pictures_say_what_is_under_the_cursor() {
     tab.press("Tab");
     assert_eq!(tab.value(is_hidden), true);
     tab.open(&file, "panel=machine&strategy=GreedyLB");
-    tab.point("main canvas", 0.058, 0.175);
+    tab.point("main canvas", 0.061, 0.2);
     let tip = tab.text("document.getElementById('tip').textContent");
     assert!(tip.starts_with("node 0 (0, 0, 0)\n") && tip.lines().count() == 7, "six links: {tip}");
     tab.open(&file, "panel=moves&strategy=RefineLB");
-    let rows = "document.querySelectorAll('.words tbody tr').length";
+    let rows = "document.querySelectorAll('.moving tbody tr').length";
     let all = tab.value(rows);
     tab.value("{ const it = document.querySelector('input[type=search]'); it.value = '#1'; it.dispatchEvent(new Event('input')); }");
     assert!(tab.value(rows).as_u64() < all.as_u64(), "the search leaves out objects");
@@ -131,11 +131,11 @@ fn pages_follow_the_light_of_the_system() {
     tab.prefer("dark");
     tab.open(&sandbox.path().join("a.html"), "panel=loads");
     assert_eq!(tab.text(back), "rgb(21, 24, 28)");
-    let bar = tab.colour(1, 10.0, 275.0);
+    let bar = tab.colour(1, 54.0, 295.0);
     tab.prefer("light");
     assert_eq!(tab.text(back), "rgb(255, 255, 255)");
     tab.value("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))");
-    assert_ne!(tab.colour(1, 10.0, 275.0), bar, "pictures are drawn again");
+    assert_ne!(tab.colour(1, 54.0, 295.0), bar, "pictures are drawn again");
     tab.has_no_problem();
 }
 
