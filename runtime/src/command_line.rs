@@ -61,15 +61,9 @@ fn expected_command(program: &clap::Command, args: &[String], error: &clap::Erro
     if error.kind() != ErrorKind::InvalidSubcommand || error.get(ContextKind::SuggestedSubcommand).is_some() {
         return None;
     }
-    let mut parent = program;
-    let mut words = args.iter().skip(1);
-    let wrong = loop {
-        let word = words.next()?;
-        match parent.find_subcommand(word) {
-            Some(command) => parent = command,
-            None => break word,
-        }
-    };
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let before = args.iter().skip(1).take_while(|word| *word != wrong);
+    let parent = before.fold(program, |parent, word| parent.find_subcommand(word).unwrap_or(parent));
     let commands = parent.get_subcommands().filter(|it| !it.is_hide_set());
     let names: Vec<&str> = commands.map(clap::Command::get_name).collect();
     let sentence = format!(
@@ -136,6 +130,8 @@ mod tests {
         assert!(refused.contains("there is no command 'nosuch'; choose one of run, show\n"), "{refused}");
         let refused = sentence(&["app", "run", "xyz"]).expect("a sentence");
         assert!(refused.contains("there is no command 'xyz'; choose one of heat\n"), "{refused}");
+        let refused = sentence(&["app", "help", "nosuch"]).expect("a sentence");
+        assert!(refused.contains("there is no command 'nosuch'; choose one of run, show\n"), "{refused}");
         assert_eq!((sentence(&["app", "shows"]), sentence(&["app", "show", "--bogus"])), (None, None));
     }
 

@@ -165,9 +165,11 @@ fn run_steps(history: &LbHistory) -> Vec<RunStep> {
 
 /// What a step delivered, if that was measured.
 fn delivered(step: &RunStep) -> Option<String> {
-    let predicted = step.predicted_seconds.map(|it| format!(" ({} were predicted)", seconds(it)));
+    let predicted = step
+        .predicted_seconds
+        .map(|it| format!(" ({} were predicted from the loads before it)", seconds(it)));
     Some(format!(
-        "The time between sync points was {} before the step, and {} after it{}.",
+        "The time between sync points was {} before the step, and {} with the step and after it{}.",
         seconds(step.period_seconds),
         seconds(step.next_seconds?),
         predicted.unwrap_or_default(),

@@ -226,16 +226,16 @@ impl Way {
 
 impl Returning<'_> {
     /// By limit: the best placement with at most that number of moves on the two ways from each of `ends` to the present one, of equals the
-    /// first; empty without ends.
+    /// first.
     fn best_of_all(&self, ends: &[Vec<u32>], limits: &[usize]) -> Vec<Vec<u32>> {
         let of_end = |end: &Vec<u32>| -> Vec<(Grade, Vec<u32>)> {
             let ways = [false, true].map(|undoes_exchanges| self.way(end, undoes_exchanges));
             limits.iter().map(|&most| self.best(end, &ways, most)).collect()
         };
-        let found: Vec<_> = ends.par_iter().map(of_end).collect();
-        let of_limit = |at: usize| found.iter().map(|all| &all[at]).min_by_key(|found| found.0);
-        let placements = (0..limits.len()).map(|at| of_limit(at).map(|found| found.1.clone()));
-        placements.map(Option::unwrap_or_default).collect()
+        let better = |(a, b): ((Grade, Vec<u32>), (Grade, Vec<u32>))| if b.0 < a.0 { b } else { a };
+        // Two at a time, because all placements of large databases would need gigabytes.
+        let best = ends.par_iter().map(of_end).reduce_with(|a, b| a.into_iter().zip(b).map(better).collect());
+        best.into_iter().flatten().map(|found| found.1).collect()
     }
 
     /// The best placement with at most `most` moves on the ways from `placement` to the present one, and its grade.

@@ -36,7 +36,10 @@ pub use request::{Request, recorded_machine};
 pub struct Replay {
     /// The totals of the record.
     pub database: Summary,
-    /// The costs of the recorded placement.
+    /// The number of PEs of the record, if it is another one: then the objects were placed in blocks, without the background of the PEs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded_pes: Option<usize>,
+    /// The costs of the placement before.
     pub before: Metrics,
     /// The strategies that gave an answer, in the order of the request.
     pub strategies: Vec<Row>,
@@ -180,6 +183,30 @@ impl Classified for ReplayError {
     }
 }
 
+impl Replay {
+    /// The name of the placement before.
+    pub fn name_before(&self) -> &'static str {
+        if self.recorded_pes.is_some() { "(in blocks)" } else { "(as recorded)" }
+    }
+
+    /// The objects, as in "64 objects (3 cannot move)".
+    pub fn objects(&self) -> String {
+        let Summary { objects, migratable_objects, .. } = self.database;
+        let fixed = objects - migratable_objects;
+        let all = count(objects as u128, "object");
+        if fixed > 0 { format!("{all} ({fixed} cannot move)") } else { all }
+    }
+
+    /// A sentence about the placement before, if it is not the recorded one.
+    pub fn remapped(&self) -> Option<String> {
+        let recorded = count(self.recorded_pes? as u64, "PE");
+        let on = count(self.database.pes as u64, "PE");
+        Some(format!(
+            "Recorded on {recorded}; the replay begins with the objects in blocks on {on}, without background load."
+        ))
+    }
+}
+
 /// The refusal of a strategy that reads communication, for a step without recorded communication.
 const NOT_RECORDED: &str = "the strategy needs communication, which was not recorded; run the program with \
      --lb-comm on";
@@ -239,7 +266,7 @@ pub fn replay(
     let refusal = |(name, error): (String, StrategyError)| Refusal { name, error: error.to_string() };
     let refusals = refused.into_iter().map(refusal).collect();
     let before = Metrics::full(database, topology, &database.placement());
-    Ok(Replay { database: database.summary(), before, strategies: rows, refusals })
+    Ok(Replay { database: database.summary(), recorded_pes: None, before, strategies: rows, refusals })
 }
 
 #[cfg(test)]

@@ -281,7 +281,7 @@ fn heaviest_edges(database: &Database, count: usize) -> Vec<HeavyEdge> {
     order.into_iter().take(count).map(heavy).collect()
 }
 
-/// The number of an object in its array. Ids of Charm++'s dumps have the number of the array above bit 48, which its name has, too.
+/// The number of an object in its array: in dumps of Charm++, ids are this number plus 2^48 times that of the array.
 fn number_in(array: &str, id: u64) -> u64 {
     const BITS: u32 = 48;
     if array == format!("array {}", id >> BITS) { id & ((1 << BITS) - 1) } else { id }

@@ -232,7 +232,9 @@ fn reported(
     let words = of_strategy.chain([explain::summary(&then, metrics), sentence(&then, metrics)]).collect();
     let placed = (choice.spec.as_str(), answer.pe_of.as_slice(), metrics);
     let strategy = Some((&*choice.strategy, seed));
-    let between = tasks.between(database, machine, &answer.pe_of, strategy)?;
+    let between = progress::with_spinner("seeking placements with fewer moves", || {
+        tasks.between(database, machine, &answer.pe_of, strategy)
+    })?;
     Ok(report::of_mapping(tasks, (database, machine), (&start, &then), placed, between, words))
 }
 

@@ -99,9 +99,10 @@ struct PlacementRow<'a> {
     error: Option<&'a str>,
 }
 
-/// The rows of a replayed step, `name` for the placement before.
-fn rows<'a>(name: &'a str, replay: &'a Replay) -> Vec<PlacementRow<'a>> {
+/// The rows of a replayed step.
+fn rows(replay: &Replay) -> Vec<PlacementRow<'_>> {
     let step = replay.database.step;
+    let name = replay.name_before();
     let none = PlacementRow { step, name, seconds: None, metrics: None, on_front: None, error: None };
     let recorded = PlacementRow { metrics: Some(&replay.before), ..none };
     let answers = replay.strategies.iter().map(|row| PlacementRow {
@@ -189,8 +190,7 @@ impl Args {
         })?;
         self.report.write(|| replayed.data(&title, &request, &comparison))?;
         input::warn_ignored(&name, &comparison.warnings);
-        let before = format!("({})", comparison.name_before());
-        let rows: Vec<_> = comparison.replays.iter().flat_map(|replay| rows(&before, replay)).collect();
+        let rows: Vec<_> = comparison.replays.iter().flat_map(rows).collect();
         output::show_table(self.output.format, || comparison.to_string(), &comparison, &rows)
     }
 }

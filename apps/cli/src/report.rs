@@ -76,7 +76,8 @@ impl Replayed {
         let title = format!("Replay of {name} on {}", machine.spec());
         let mut builder =
             Builder::new(title, database, &**machine, database.placement(), replay.before.clone());
-        builder.data.placements.iter_mut().for_each(|it| it.name = comparison.name_before().into());
+        let name_before = replay.name_before().trim_matches(['(', ')']);
+        builder.data.placements.iter_mut().for_each(|it| it.name = name_before.into());
         let several = self.recorded.steps() > 1;
         for row in &replay.strategies {
             let added = builder.place(row.name.clone(), &row.pe_of, row.after.clone());
@@ -113,9 +114,7 @@ impl Replayed {
                 });
             }
         }
-        let (objects, pes) = (count(summary.objects as u128, "object"), count(summary.pes as u128, "PE"));
-        let fixed = summary.objects - summary.migratable_objects;
-        let objects = if fixed > 0 { format!("{objects} ({fixed} cannot move)") } else { objects };
+        let (objects, pes) = (replay.objects(), count(summary.pes as u128, "PE"));
         data.sentences.push(match several {
             true => format!(
                 "{} were replayed, each on its own. The table has the sums over all of them, from which the recommendation was made. The panel \
@@ -125,7 +124,7 @@ impl Replayed {
             ),
             false => format!("Step {}: {objects} on {pes}.", summary.step),
         });
-        data.sentences.extend(comparison.remapped(summary.pes));
+        data.sentences.extend(replay.remapped());
         data.sentences.extend(comparison.warnings.iter().map(|warning| format!("The database {warning}.")));
         let refusals = replay.refusals.iter();
         data.refusals = refusals.map(|refusal| (refusal.name.clone(), refusal.error.clone())).collect();

@@ -239,6 +239,8 @@ fn a_restarted_run_has_the_result_of_the_whole_run_wherever_it_is_restarted() {
             let report =
                 run(other.clone(), u32::MAX).unwrap_or_else(|error| panic!("{}: {error}", describe(&other)));
             assert_eq!(report.result, *expected, "{}", describe(&other));
+            // Those before the restart do not count.
+            assert!(report.lb_steps.iter().all(|step| step.sync_points == 1), "{}", describe(&other));
         }
         // A failure at a random step, and again after a restart that saves, too.
         std::fs::remove_dir_all(dir.path()).expect("removed");

@@ -20,7 +20,8 @@ pub struct Between {
 
 impl Between {
     /// The placements between the one of the database and `pe_of`, by migrations; the last one is `pe_of`, and there is none if it moves
-    /// no object that may stay. If `pe_of` is the answer of a strategy with a seed, `--max-moves` chooses among the same placements.
+    /// no object that may stay. If `pe_of` is the answer of a strategy with a seed, `--max-moves` chooses among the same placements. None
+    /// under constraints, which placements between might break.
     ///
     /// # Errors
     /// As [`between`], and those of the strategy.
@@ -30,6 +31,9 @@ impl Between {
         pe_of: &[u32],
         strategy: Option<(&dyn Strategy, u64)>,
     ) -> Result<Vec<Self>, StrategyError> {
+        if !database.constraints.is_empty() {
+            return Ok(Vec::new());
+        }
         let others = match strategy {
             Some((strategy, seed)) => strategy.alternatives(database, topology, seed, &|_| false)?.others,
             None => Vec::new(),

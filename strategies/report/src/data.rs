@@ -74,9 +74,9 @@ pub struct RunStep {
     pub max_over_avg: [f64; 2],
     /// The measured time of the period before the step.
     pub period_seconds: f64,
-    /// The predicted time of the period after the step, if costs of messages are known.
+    /// The predicted time of a period with the loads of the one before and the placement after the step, if costs of messages are known.
     pub predicted_seconds: Option<f64>,
-    /// The measured time of the period after the step, unless the step is the last one, or the next one is not listed.
+    /// The measured time of the period after the step, with what the step itself took, unless the step is the last one, or the next one is not listed.
     pub next_seconds: Option<f64>,
 }
 

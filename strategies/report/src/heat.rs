@@ -22,7 +22,7 @@ pub struct Heat {
     #[serde(skip)]
     values: Vec<f32>,
     /// Steps per column.
-    #[serde(skip)]
+    #[serde(rename = "steps_per_column")]
     stride: usize,
     /// Steps so far.
     #[serde(skip)]

@@ -75,16 +75,10 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
         let each = if periods == 1 { "a period".into() } else { format!("for {periods} periods") };
         let is_loss = after > before;
         match [after, before].map(seconds) {
-            [after, before] if after == before => {
-                _ = write!(text, " Predicted: {after} {each}, as recorded.")
-            }
+            [after, before] if after == before => _ = write!(text, " Predicted: {after} {each}, as before."),
             [after, before] => {
                 _ = write!(text, " Predicted: {after} instead of {before} {each}");
-                text.push_str(if is_loss {
-                    ": that is a loss, so keep the recorded placement."
-                } else {
-                    "."
-                });
+                text.push_str(if is_loss { ": that is a loss, so keep the placement before." } else { "." });
             }
         }
     }
@@ -130,25 +124,32 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
 
 /// Where no time is known: what fewer moves, or none, would give.
 fn of_moves(best: &Row, rows: &[Row], before: &Metrics) -> String {
-    if best.migrations == 0 {
+    let moved = best.migrations;
+    if moved == 0 {
         return String::new();
     }
-    let is_near = |load: f64| load <= best.after.slowest_seconds() * (1.0 + TOLERANCE);
-    let hop_bytes_before = before.communication.map_or(0, |cost| cost.hop_bytes);
-    if is_near(before.slowest_seconds()) && hop_bytes_before <= hop_bytes(best) {
-        return " That gains nothing, so keep the placement before.".into();
+    let more = |metrics: &Metrics| {
+        let hop_bytes = |metrics: &Metrics| metrics.communication.map_or(0, |cost| cost.hop_bytes) as f64;
+        hop_bytes(metrics) / hop_bytes(&best.after).max(1.0)
+    };
+    let has_load =
+        |metrics: &Metrics| metrics.slowest_seconds() <= best.after.slowest_seconds() * (1.0 + TOLERANCE);
+    if has_load(before) && more(before) <= 1.0 + TOLERANCE {
+        return " The placement before is as good.".into();
     }
-    let fewest =
-        rows.iter().filter(|row| is_near(row.after.slowest_seconds())).min_by_key(|row| row.migrations);
-    match fewest.filter(|row| 2 * row.migrations <= best.migrations) {
-        Some(row) => format!(
-            " It moves {}; {}, with at most 1 % more load, moves {}.",
-            count(best.migrations, "object"),
-            row.name,
-            row.migrations
-        ),
-        None => String::new(),
-    }
+    let is_close = |row: &&Row| has_load(&row.after) && more(&row.after) < 2.0;
+    let few = rows.iter().filter(|row| (1..=moved / 2).contains(&row.migrations)).filter(is_close);
+    few.min_by_key(|row| row.migrations).map_or_else(String::new, |row| {
+        let hop_bytes = match more(&row.after) {
+            equal if equal <= 1.0 + TOLERANCE => String::new(),
+            more => format!(" and {:.0} % more hop-bytes", 100.0 * (more - 1.0)),
+        };
+        let moved = count(moved, "object");
+        format!(
+            " It moves {moved}; {} moves {}, with at most 1 % more load{hop_bytes}.",
+            row.name, row.migrations
+        )
+    })
 }
 
 /// The row whose heaviest PE has the least load; among equals the one with the fewest hop-bytes.
@@ -222,7 +223,7 @@ mod tests {
         let faster = Metrics { step_seconds: Some(0.5), ..Metrics::default() };
         assert_eq!(
             reasons(&rows[2], &rows, &faster, 1),
-            " Predicted: 700 ms instead of 500 ms a period: that is a loss, so keep the recorded placement.\n"
+            " Predicted: 700 ms instead of 500 ms a period: that is a loss, so keep the placement before.\n"
         );
         // Where one time is unknown, none is compared.
         let unknown = [rows[0].clone(), row(0.5, 0, 7)];
@@ -231,7 +232,8 @@ mod tests {
 
     #[test]
     fn the_reasons_name_gain_and_loss() {
-        let reasons = |best: &Row, rows: &[Row]| reasons(best, rows, &Metrics::default(), 1);
+        let before = row(3.0, 1000, 0).after;
+        let reasons = |best: &Row, rows: &[Row]| reasons(best, rows, &before, 1);
         let rows = [row(1.0, 1174, 71), row(1.029, 83, 54)];
         let expected = " It has 2.9 % more load than 1-1174-71 and 14 times fewer hop-bytes.\n";
         assert_eq!(reasons(&rows[1], &rows), expected);
@@ -240,6 +242,26 @@ mod tests {
         assert_eq!(reasons(&rows[1], &rows), expected);
         let rows = [row(1.0, 100, 1), row(1.0, 100, 2)];
         assert_eq!(reasons(&rows[0], &rows), "\n");
+    }
+
+    #[test]
+    fn fewer_moves_and_the_placement_before_are_named_where_they_do() {
+        let before = row(3.0, 1000, 0).after;
+        let best = row(1.0, 100, 50);
+        let with = |other: Row| of_moves(&best, &[best.clone(), other], &before);
+        assert_eq!(
+            with(row(1.005, 100, 20)),
+            " It moves 50 objects; 1.005-100-20 moves 20, with at most 1 % more load."
+        );
+        assert!(with(row(1.0, 150, 20)).ends_with(" more load and 50 % more hop-bytes."));
+        // Too many hop-bytes, moves, or too much load; and no moves, which is no other placement than the one before.
+        for other in [row(1.0, 300, 20), row(1.0, 100, 26), row(1.02, 100, 20), row(1.0, 100, 0)] {
+            assert_eq!(with(other), "");
+        }
+        let as_good = |load, hop_bytes| of_moves(&best, &[], &row(load, hop_bytes, 0).after);
+        assert_eq!(as_good(1.005, 100), " The placement before is as good.");
+        assert_eq!([as_good(1.02, 100), as_good(1.0, 102)], [""; 2]);
+        assert_eq!(of_moves(&row(1.0, 100, 0), &[], &best.after), "", "nothing moves");
     }
 
     #[test]

@@ -26,8 +26,6 @@ pub struct Comparison {
     pub program: String,
     /// The spec of the machine of the replay.
     pub topology: String,
-    /// The number of PEs of the record, if it is another one: then the objects were placed in blocks, without the background of the PEs.
-    pub recorded_pes: Option<usize>,
     /// The steps in order, all with the same strategies.
     pub replays: Vec<Replay>,
     /// What the reader of the database ignored, as in `Dump::warnings`; not part of the output.
@@ -39,32 +37,12 @@ pub struct Comparison {
 impl Default for Comparison {
     /// Nothing, for a horizon of one period.
     fn default() -> Self {
-        Comparison {
-            program: String::new(),
-            topology: String::new(),
-            recorded_pes: None,
-            replays: Vec::new(),
-            warnings: Vec::new(),
-            horizon: 1.0,
-        }
+        let (program, topology) = (String::new(), String::new());
+        Comparison { program, topology, replays: Vec::new(), warnings: Vec::new(), horizon: 1.0 }
     }
 }
 
 impl Comparison {
-    /// The name of the placement before.
-    pub fn name_before(&self) -> &'static str {
-        if self.recorded_pes.is_some() { "in blocks" } else { "as recorded" }
-    }
-
-    /// A sentence that says what a step is replayed on, if that is not what it was recorded on.
-    pub fn remapped(&self, pes: usize) -> Option<String> {
-        let recorded = count(self.recorded_pes? as u64, "PE");
-        let on = count(pes as u64, "PE");
-        Some(format!(
-            "It was recorded on {recorded}; the replay begins with its objects in blocks on {on}, without background load."
-        ))
-    }
-
     /// The step, or what the choice between strategies looks at: the sums over the steps.
     pub fn total(&self) -> Replay {
         match self.replays.as_slice() {
@@ -90,22 +68,15 @@ impl Serialize for Comparison {
         struct Document<'a> {
             program: &'a str,
             topology: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            recorded_pes: Option<usize>,
             #[serde(flatten)]
             all: &'a Replay,
             #[serde(skip_serializing_if = "<[Replay]>::is_empty")]
             steps: &'a [Replay],
         }
-        let (program, topology, recorded_pes) =
-            (self.program.as_str(), self.topology.as_str(), self.recorded_pes);
+        let (program, topology) = (self.program.as_str(), self.topology.as_str());
         match self.replays.as_slice() {
-            [only] => {
-                Document { program, topology, recorded_pes, all: only, steps: &[] }.serialize(serializer)
-            }
-            steps => {
-                Document { program, topology, recorded_pes, all: &total(steps), steps }.serialize(serializer)
-            }
+            [only] => Document { program, topology, all: only, steps: &[] }.serialize(serializer),
+            steps => Document { program, topology, all: &total(steps), steps }.serialize(serializer),
         }
     }
 }
@@ -134,16 +105,10 @@ impl Comparison {
                     (count(volumes.messages, "message"), count(volumes.edges as u128, "edge"));
                 format!(", {} in {messages} over {edges}", bytes(volumes.bytes))
             });
-        let objects = count(database.objects as u128, "object");
-        let fixed = database.objects - database.migratable_objects;
-        let fixed = if fixed > 0 { format!(" ({fixed} cannot move)") } else { String::new() };
+        let objects = replay.objects();
         let load = seconds(database.load_seconds);
-        writeln!(
-            f,
-            "\nStep {}: {objects}{fixed} with a total load of {load}{communication}.",
-            database.step
-        )?;
-        self.remapped(database.pes).map_or(Ok(()), |sentence| writeln!(f, "{sentence}"))?;
+        writeln!(f, "\nStep {}: {objects} with a total load of {load}{communication}.", database.step)?;
+        replay.remapped().map_or(Ok(()), |sentence| writeln!(f, "{sentence}"))?;
         self.show_answers(f, replay)?;
         let Some(best) = best(&replay.strategies, self.horizon) else { return Ok(()) };
         write!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
@@ -175,7 +140,7 @@ impl Comparison {
 
     /// The table, and below it the strategies without an answer.
     fn show_answers(&self, f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
-        write!(f, "\n{}", rows(self.name_before(), &replay.before, &replay.strategies))?;
+        write!(f, "\n{}", rows(replay.name_before(), &replay.before, &replay.strategies))?;
         if !replay.refusals.is_empty() {
             writeln!(f)?;
         }
@@ -207,7 +172,7 @@ fn rows(name: &str, before: &Metrics, strategies: &[Row]) -> String {
         false => cost.in_metrics(before).to_string(),
     });
     let recorded = recorded.chain(front("-"));
-    table.push([format!("({name})"), "-".to_string()].into_iter().chain(recorded).collect());
+    table.push([name.to_string(), "-".to_string()].into_iter().chain(recorded).collect());
     for row in strategies {
         let named = [row.name.clone(), format!("{:.3}", 1e3 * row.seconds)];
         let costs = columns().map(|cost| cost.in_metrics(&row.after).to_string());
@@ -286,6 +251,7 @@ mod tests {
         mark_front(&mut strategies);
         let replay = |&step| Replay {
             database: database(step),
+            recorded_pes: None,
             before: metrics(4.0, 20, 0),
             strategies: strategies.clone(),
             refusals: vec![],

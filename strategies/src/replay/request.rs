@@ -74,12 +74,12 @@ impl Request {
         for database in dump.steps {
             let recorded = database.pes.len();
             let mut database = self.remapped(database)?;
-            comparison.recorded_pes = (recorded != database.pes.len()).then_some(recorded);
             database.costs = self.costs.clone().or(database.costs);
             database.constraints = self.constraints.clone().or(database.constraints);
             let machine = self.machine(&dump.topology, database.pes.len())?;
             comparison.topology = machine.spec();
-            let replayed = replay(&database, &*machine, &choices, self.seed, &mut now)?;
+            let mut replayed = replay(&database, &*machine, &choices, self.seed, &mut now)?;
+            replayed.recorded_pes = (recorded != replayed.database.pes).then_some(recorded);
             see(database, &machine, &replayed);
             comparison.replays.push(replayed);
         }

@@ -49,7 +49,7 @@ fn unknown_arguments_and_values_end_with_2() {
     check(
         2,
         &[
-            ("frobnicate", &["unrecognized subcommand 'frobnicate'"]),
+            ("frobnicate", &["there is no command 'frobnicate'; choose one of run, launch, replay"]),
             ("map --graph ring:8", &["--topology <SPEC>"]),
             ("map --graph ring:8 --topology flat:2 --seed x", &["invalid value 'x' for '--seed <N>'"]),
             ("map --graph ring:8 --topology tours:2x2", &["did you mean `torus`?", "known are flat:N"]),
@@ -138,7 +138,7 @@ fn missing_files_and_steps_end_with_2() {
             ("map --graph ring:8 --topology flat:2 --step 2", &["`ring:8` has no steps; leave out --step"]),
             (
                 "replay .",
-                &["cannot read the database `.`: it is a folder, and there is no file with this name"],
+                &["cannot read the database `.`: it is a folder; check its name"],
             ),
             ("convert lb.json no/such/place.db", &["cannot write the database `no/such/place.db`"]),
             ("convert ring:4 no/such/place.csv", &["cannot write the task graph `no/such/place.csv`"]),

@@ -300,12 +300,11 @@ fn steps_of_base(base: &Path) -> Result<Vec<u64>, DatabaseError> {
             true => (io::ErrorKind::IsADirectory, "it is a folder"),
             false => (io::ErrorKind::NotFound, "there is no such file"),
         };
-        let first = base.file_name().unwrap_or_default().display();
         // Not for the name of the dump of a step.
-        let none = match split_step(base) {
-            Some(_) => String::new(),
-            None => format!(", and there is no dump of a step, such as `{first}.0`"),
-        };
+        let name = base.file_name().filter(|_| split_step(base).is_none());
+        let none = name.map_or_else(String::new, |name| {
+            format!(", and there is no dump of a step, such as `{}.0`", name.display())
+        });
         let source = io::Error::new(kind, format!("{what}{none}"));
         return Err(DatabaseError::Read { path: base.into(), source });
     }

@@ -32,7 +32,7 @@ const countText = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "
 const changeText = (then, now) => then === now ? "unchanged" : then === 0 ? "none before"
   : `${now > then ? "+" : "−"}${percentText(Math.abs(now / then - 1))}`;
 const peName = (pe) => data.pes.names[pe] ? `PE ${pe} (${data.pes.names[pe]})` : `PE ${pe}`;
-/** The number of an object in its array. Ids of Charm++'s dumps have the number of the array above bit 48, which its name has, too. */
+/** The number of an object in its array: in dumps of Charm++, ids are this number plus 2^48 times that of the array. */
 const numberIn = (array, id) => array === `array ${BigInt(id) >> 48n}` ? String(BigInt(id) % (1n << 48n)) : id;
 function objectName(i) {
   const { arrays, array, index, dimensions, ids } = data.objects;
@@ -94,13 +94,13 @@ function tip(event, text = "") {
 /**
  * A canvas of `width` x `height` that is drawn by `draw(context, width, height)`, at least two pixels wide for each of them, for sharp
  * prints. `at(x, y)` says what is there. Arrow keys move a frame from cell to cell; `cells` has the left and upper border of the first
- * cell, and the width and height of each.
+ * cell, the width and height of each, and the height of what is below the last one.
  */
 function picture(width, height, label, draw, at, cells = [0, 0, 2, 2]) {
   const sharp = Math.max(2, Math.ceil(devicePixelRatio || 1));
   const canvas = make("canvas", { width: width * sharp, height: height * sharp, role: "img", "aria-label": label, tabindex: 0, style: `width: ${width}px` });
-  const context = canvas.getContext("2d"), [left, above, wide, high] = cells;
-  const ends = [(width - left) / wide, (height - above) / high].map((n) => Math.max(0, Math.ceil(n - 0.01) - 1));
+  const context = canvas.getContext("2d"), [left, above, wide, high, below = 0] = cells;
+  const ends = [(width - left) / wide, (height - above - below) / high].map((n) => Math.max(0, Math.ceil(n - 0.01) - 1));
   let cursor = null;
   canvas.paint = () => {
     context.setTransform(sharp, 0, 0, sharp, 0, 0);
@@ -165,7 +165,8 @@ function sparse(marks, space) {
 function labelAxes(context, [left, above, wide, high], columns, rows) {
   context.fillStyle = variable("--dim");
   context.font = "11px system-ui, sans-serif";
-  const width = (text) => context.measureText(text).width, widest = Math.max(0, ...columns.map(([, text]) => width(text)));
+  const width = (text) => context.measureText(text).width;
+  const widest = width(columns.reduce((longest, [, text]) => text.length > longest.length ? text : longest, ""));
   let right = 0, below = 0;
   for (const [part, text] of sparse(columns, (widest + 8) / wide)) {
     const x = Math.min(left + part * wide - width(text) / 2, left + wide - width(text));

@@ -35,6 +35,6 @@ function fewerMigrations(it) {
     grid.join("") + axis + curves.join(""));
   const rows = () => points.map((point) => [point.migrations, ...costs.map(([key, , , text]) => ({ value: point[key], text: text(point[key]) }))]);
   return make("div", {}, make("h3", {}, "with fewer migrations"), picture,
-    make("p", { class: "note" }, "Each point is the best placement found with at most that number of migrations, as a part of the one before (100 %). A balancer with --max-moves chooses among them."),
+    make("p", { class: "note" }, "Each point is the best placement found with at most that number of migrations, the last one is the placement itself. Costs are parts of those before."),
     asText("Placements with fewer migrations as a table", () => table("fewer migrations", ["migrations", ...names], rows())));
 }

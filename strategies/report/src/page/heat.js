@@ -30,11 +30,13 @@ const rowName = (heat, row) => {
 const valueOf = (heat, c, r) => heat.cells[c * heat.rows + r] / 1000 * heat.largest;
 const columnOf = (heat, c) => Array.from({ length: heat.rows }, (_, r) => valueOf(heat, c, r));
 const axisOf = (heat, from, to) => make("div", { class: "axis" }, `Across: ${from} to ${to}. Down: ${rowName(heat, 0)} to ${rowName(heat, heat.rows - 1)}.`);
-/** Round times from `begin` to `end`, eight at most, as places and texts. */
+/** Round times from `begin` to `end`, about eight, as places and texts with the digits in which they differ. */
 function timeLabels(begin, end) {
   const step = roundStep((end - begin) / 8), first = Math.ceil(begin / step);
+  const [unit, size] = [["s", 1], ["ms", 1e-3], ["us", 1e-6]].find(([, size]) => end >= size) || ["ns", 1e-9];
+  const places = Math.min(9, Math.max(0, -Math.floor(Math.log10(step / size) + 1e-9)));
   const times = Array.from({ length: Math.floor(end / step) - first + 1 }, (_, i) => (first + i) * step);
-  return times.map((time) => [(time - begin) / (end - begin), secondsText(time)]);
+  return times.map((time) => [(time - begin) / (end - begin), `${(time / size).toFixed(places)} ${unit}`]);
 }
 /** Bars of the loads of all rows at the chosen step. */
 function stepPicture(heat, top, name, ink) {
@@ -51,13 +53,14 @@ function stepPicture(heat, top, name, ink) {
     return row < 0 ? "" : `${rowName(heat, row)}: ${loadText(valueOf(heat, column, row))}`;
   }, [margin, head, each, high]);
 }
-/**
- * How unequal the loads of a column are, as a number and a text. Where cells are of several PEs or steps, their average is not known, and
- * the largest load has to do.
- */
-const isShared = (heat) => heat.pes_per_row > 1 || heat.columns.length >= 256;
+/** Whether cells are of several PEs or steps, so that means are not known. */
+const isShared = (heat) => heat.pes_per_row > 1 || heat.steps_per_column > 1;
 const meanOf = (list) => list.reduce((sum, x) => sum + x, 0) / list.length;
-const unequal = (heat, c) => largest(columnOf(heat, c)) / (isShared(heat) ? 1 : meanOf(columnOf(heat, c)) || 1);
+/** How unequal the loads of a column are: the largest over the mean, or the largest if the mean is not known. */
+function unequal(heat, c) {
+  const list = columnOf(heat, c), mean = isShared(heat) ? 1 : meanOf(list);
+  return mean > 0 ? largest(list) / mean : 1;
+}
 /** The first, the last and the largest of these values of all steps. */
 function course(heat) {
   const text = (x) => isShared(heat) ? loadText(x) : x.toFixed(2), all = heat.columns.map((_, c) => unequal(heat, c));
@@ -76,7 +79,7 @@ const steps = {
     column = Math.min(column ?? home, last);
     const words = make("output", { "aria-live": "polite" });
     const describe = () => {
-      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))}${isShared(heat) ? "" : ` (${unequal(heat, column).toFixed(2)} times the average)`}${maps.length > 1 ? [" before", " after"][k] : ""}`).join(", ")}` +
+      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))}${isShared(heat) ? "" : ` (${unequal(heat, column).toFixed(2)} times the mean)`}${maps.length > 1 ? [" before", " after"][k] : ""}`).join(", ")}` +
         (column === home && data.placements.length ? " (the step of the other panels)" : "");
     };
     const marks = () => [[home, home + 1, [5, 4]], [column, column + 1, []]];
@@ -101,7 +104,7 @@ const steps = {
     section.append(legend("cividis", "0 s", loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (data.placements.length ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
       table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `mean load ${when}`])], rows())));
     const courses = maps.map(([heat], k) => `${["before", "after"][k]} ${k ? "it" : "a step"}: ${course(heat)}`);
-    return `Largest load${isShared(data.steps) ? "" : " over the average"} ${courses.join("; ")}.`;
+    return `Largest load${isShared(data.steps) ? "" : " over the mean of all PEs"} ${courses.join("; ")}.`;
   },
 };
 /** The picture and the table of a timeline, whose name is empty if it is the only one. */

@@ -90,7 +90,10 @@ function gridPicture(it, top, name) {
       context.fillRect(x - edge / 2, y - edge / 2, edge, edge);
       context.fillStyle = through.get(node) ? hot(through.get(node), top) : grey;
       context.fillRect(x - size / 2, y - size / 2, size, size);
-      if (m.from[most] === first + node && !corners.length) markBusiest(context, x - size / 2, y - size / 2, size, size);
+    }
+    if (inside(m.from[most]) && !corners.length) {
+      const [x, y] = place(m.from[most] - first);
+      markBusiest(context, x - size / 2, y - size / 2, size, size);
     }
     if (corners.length) {
       const [[left, right], [upper, lower]] = [0, 1].map((k) => corners.map((corner) => corner[k]).sort((a, b) => a - b)), half = Math.max(0.75, 0.07 * cell);
@@ -123,7 +126,7 @@ function gridPicture(it, top, name) {
   const which = isSmall ? "the busiest link from it" : `the busiest link from it to another slice (dimension 3${m.sizes.length > 3 ? " and beyond" : ""})`;
   const axes = m.sizes.length === 1 ? "" : ` Across: dimension 1; down: dimension 2${depth > 1 ? "; numbers of slices: dimension 3" : ""}.`;
   const note = "A square is a node" + (isSmall || m.sizes.length > 2 ? `; its colour is ${which}, grey without bytes.` : ".") +
-    (isFolded ? " A row has 64 nodes of the ring." : "") + axes + (isSmall ? "" : ` Lines next to each other: the two directions of a cable, pale without bytes.${m.wraps.includes(true) ? " Lines that end at a border: links around the torus." : ""}`);
+    (isFolded ? " A row has 64 nodes of the ring." : "") + axes + (isSmall ? "" : ` Lines next to each other: the two directions of a cable, pale without bytes.${m.wraps.slice(0, 2).some((wraps, k) => wraps && m.sizes[k] > 2) ? " Lines that end at a border: links around the torus." : ""}`);
   return make("div", {}, picture(width, height, `Links of the grid${name && `, ${name}`}${sliceName()}`, draw, at, [0.2 * cell, lift + 0.2 * cell, cell, cell]),
     make("div", { class: "axis" }, note));
 }
@@ -169,7 +172,7 @@ function treePicture(it, top, name) {
     const link = (up) => index.has(`${level}/${vertex}/${up}`) ? secondsText(it.link_seconds[index.get(`${level}/${vertex}/${up}`)]) : "no link";
     return `${level === levels - 1 ? m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]) : `switch ${vertex} of level ${level + 1}`}: up ${link(true)}, down ${link(false)}`;
   };
-  return make("div", {}, picture(560, levels * row + 18, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row]),
+  return make("div", {}, picture(560, levels * row + 18, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row, 18]),
     make("div", { class: "axis" }, "Rows: the links above the vertices of a level, the root on top; of several cables the busiest counts. ↑ up, ↓ down. Grey: no bytes. Numbers: " + leafKind() + "."));
 }
 
@@ -261,7 +264,7 @@ const machine = {
     if (top > 1e-300) section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"));
     section.append(holder);
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
-    if (layout !== "links") section.append(make("p", { class: "note" }, "Frame: the busiest link of a picture."), asText("Links by kind as a table", kindTable));
+    if (layout !== "links") section.append(make("p", { class: "note" }, "Frame: the busiest link, if the picture shows it."), asText("Links by kind as a table", kindTable));
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
     // A weight has no unit, and a bandwidth that is assumed says little.
     const isSlow = !data.weights && !data.assumed_bandwidth && busiest(after()) > largest(after().load_seconds) ? " That is more than the largest load, so messages may take longer than work." : "";

@@ -19,7 +19,7 @@ const nameOf = (element) => `${element.tagName} ${element.getAttribute("aria-lab
 
 function redraw() {
   const begin = performance.now();
-  darkest = getComputedStyle(document.documentElement).getPropertyValue("--back").trim() === "#ffffff" ? 0 : 0.15;
+  darkest = Number(variable("--darkest"));
   const holder = document.getElementById("panels"), active = document.activeElement;
   const focused = holder.contains(active) ? nameOf(active) : "";
   const chosen = state.panel === "all" ? shown() : shown().filter((panel) => panel.id === state.panel);
@@ -39,7 +39,11 @@ function redraw() {
   history.replaceState(null, "", `#${address}`);
 }
 function choose(placement) { state.after = placement; redraw(); }
-function open(panel) { state.panel = panel; redraw(); }
+function open(panel) {
+  state.panel = panel;
+  document.getElementById("wrong").textContent = "";
+  redraw();
+}
 
 /** Reads the panel, the strategy and the theme from the address. */
 function readAddress() {
@@ -53,7 +57,7 @@ function readAddress() {
   state.panel = panel === "all" ? panel : (found || shown()[0]).id;
   const why = empty && empty.lacks ? ` ${empty.lacks}` : "";
   const wrong = panel === "all" || found || !panel ? "" : empty ? `This report has nothing for the panel ${empty.title}.${why}` : `There is no panel ${panel}.`;
-  document.getElementById("wrong").textContent = wrong && `${wrong} It has: ${shown().map((it) => it.title).join(", ")}.`;
+  document.getElementById("wrong").textContent = wrong && `${wrong} There are ${shown().map((it) => it.title).join(", ")}.`;
   state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";
   document.documentElement.dataset.theme = state.theme;
 }

@@ -56,11 +56,11 @@ function matrixPicture(m, title, { lines, labels, axis }, low, high, what) {
   return make("div", {}, make("h3", {}, title), picture(whole, whole, `Bytes between objects, ${title}`, draw, at, [margin, margin, cell, cell]),
     make("div", { class: "axis" }, `Row: sender; column: receiver. ${axis}`));
 }
-/** The pairs of objects that exchange most, and where they are. */
+/** The edges with most bytes, and where their objects are. */
 function heaviestEdges() {
   const places = ([from, to]) => pair().map(([it]) => it.pe_of[from] === it.pe_of[to] ? `PE ${it.pe_of[from]}` : `PEs ${it.pe_of[from]} and ${it.pe_of[to]}`);
   return table("heaviest edges", ["sender", "receiver", "bytes", ...pair().map(([it, name]) => `place${spoken(it, name)}`)], data.heaviest_edges.map(([from, to, bytes]) =>
-    [{ value: from, text: objectName(from) }, { value: to, text: objectName(to) }, { value: bytes, text: bytesText(bytes) }, ...places([from, to])]));
+    [objectName(from), objectName(to), { value: bytes, text: bytesText(bytes) }, ...places([from, to])]));
 }
 const matrix = {
   id: "matrix", title: "Communication",
@@ -75,7 +75,7 @@ const matrix = {
       const [first, end] = [Math.ceil(bin * n / bins), Math.ceil((bin + 1) * n / bins)];
       return end - first === 1 ? objectName(first) : `${objectName(first)} and ${end - first - 1} following`;
     };
-    const step = Math.max(1, roundStep(n / 8)), positions = Array.from({ length: Math.ceil(n / step) }, (_, k) => [k * step / n, (k * step).toLocaleString("en")]);
+    const step = Math.max(1, roundStep(n / 8)), positions = Array.from({ length: Math.ceil(n / step) }, (_, k) => [(k * step + 0.5) / n, (k * step).toLocaleString("en")]);
     const holder = make("div", { class: "pair triple" }, matrixPicture(tasks, "in the order of tasks", { lines: [], labels: positions, axis: "Numbers: positions of objects." }, low, high, object));
     const kinds = new Set();
     pair().forEach(([it, name], k) => {
@@ -91,7 +91,7 @@ const matrix = {
     const looks = ["Grey", kinds.has(2) ? "Faint pink" : "Pink", kinds.has(1) ? "Strong pink" : "Pink"];
     const borders = [0, 1, 2].filter((kind) => kinds.has(kind)).map((kind) => ` ${looks[kind]} lines: borders of ${partNames()[kind]}.`).join("");
     section.append(legend("viridis", `about ${bytesText(low)}`, `about ${bytesText(high)}`, "bytes, logarithmic"), holder,
-      asText(`The ${countText(data.heaviest_edges.length, "heaviest edge")} as a table`, heaviestEdges),
+      ...(data.heaviest_edges.length ? [asText(`The ${countText(data.heaviest_edges.length, "heaviest edge")} as a table`, heaviestEdges)] : []),
       make("p", { class: "note" }, `Cells near the diagonal are messages between objects on one PE, or on PEs whose numbers are close.${borders}`));
     const share = (it) => percentText(it.metrics.remote_bytes / Math.max(1, it.metrics.total_bytes));
     return `Share of bytes between PEs: ${pair().map(([it, name]) => `${share(it)}${spoken(it, name)}`).join(", ")}.`;

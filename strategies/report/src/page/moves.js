@@ -37,8 +37,7 @@ const moves = {
     };
     const pairs = () => table("migrations", ["from", "to", "objects"], [...counts.keys()].filter((cell) => counts[cell]).sort((a, b) => counts[b] - counts[a] || a - b)
       .map((cell) => [name(Math.floor(cell / bins)), name(cell % bins), { value: counts[cell], text: counts[cell].toLocaleString("en") }]));
-    const signed = (text) => text.replace("-", "−");
-    const hops = (bytes) => signed(withUnit(bytes, ["B", "kB", "MB", "GB", "TB"], 1000));
+    const hops = (bytes) => bytesText(bytes).replace("-", "−");
     // Facts only: a strategy does not say why it moves an object.
     const busier = (i) => {
       const [then, now] = [was, is].map((it) => Math.max(it.load_seconds[was.pe_of[i]], it.load_seconds[is.pe_of[i]]));
@@ -48,25 +47,28 @@ const moves = {
     const rows = (list) => table("objects that move", heads, list.slice(0, most).map((i) => [{ value: i, text: objectName(i) }, was.pe_of[i], is.pe_of[i],
       { value: load[i], text: loadText(load[i]) }, busier(i), ...(hasHops ? [{ value: is.hop_bytes_added[i], text: hops(is.hop_bytes_added[i]) }] : [])]));
     moved.sort((a, b) => load[b] - load[a]);
-    // An object whose name ends in the number that was typed comes first.
-    const isExact = (name) => name === wanted || /^\d+$/.test(wanted) && name.match(/\d+(?=\]?$)/)?.[0] === wanted;
+    // An object with the id that was typed, or whose name ends in this number, comes first.
+    const isExact = (i) => {
+      const name = objectName(i);
+      return name === wanted || /^\d+$/.test(wanted) && [data.objects.ids[i], name.match(/\d+(?=\]?$)/)?.[0]].includes(wanted);
+    };
     const found = () => {
       if (!wanted) return moved;
       const [exact, others] = [[], []];
       for (const i of moved) {
-        const name = objectName(i);
-        if (name.includes(wanted) || data.objects.ids[i] === wanted) (isExact(name) ? exact : others).push(i);
+        if (isExact(i)) exact.push(i);
+        else if (objectName(i).includes(wanted)) others.push(i);
       }
       return [...exact, ...others];
     };
     /** A sentence about the object that was searched and does not move. */
     const staying = () => {
-      const all = is.pe_of.map((_, i) => i), named = all.find((i) => objectName(i) === wanted) ?? all.find((i) => isExact(objectName(i)));
+      const all = is.pe_of.map((_, i) => i), named = all.find((i) => objectName(i) === wanted) ?? all.find(isExact);
       return named === undefined ? `No object has the name ${wanted}.` : `${objectName(named)} stays on ${peName(is.pe_of[named])}.`;
     };
     const listed = () => {
       const list = found();
-      const isMoving = !wanted || list.some((i) => isExact(objectName(i)));
+      const isMoving = !wanted || list.some(isExact);
       return [...(isMoving || list.length && !/^\d+$/.test(wanted) ? [] : [make("p", {}, staying())]), ...(list.length ? [rows(list)] : [])];
     };
     // A table of all objects of a large run would take longer than a glance; the search finds each of them.

@@ -1,13 +1,14 @@
 // Panel 1: what the report says, the table of strategies, and that of the steps of a run.
+/** A cell of a cost, which may be unknown. */
+const cost = (value, text) => (value ?? null) === null ? { value: -1, text: "–" } : { value, text: text(value) };
 /** The table of the steps of a run: what was predicted, and what was measured. */
 function runSteps() {
-  const cell = (value, text) => (value ?? null) === null ? { value: -1, text: "–" } : { value, text: text(value) };
-  const balance = (x) => cell(x, (x) => x.toFixed(3)), several = data.run_steps.some((it) => it.sync_points > 1);
+  const balance = (x) => cost(x, (x) => x.toFixed(3)), several = data.run_steps.some((it) => it.sync_points > 1);
   const rows = data.run_steps.map((it) => [it.step, it.strategy || "none", ...(several ? [it.sync_points] : []), it.migrations, ...it.max_over_avg.map(balance),
-    ...[it.period_seconds, it.predicted_seconds, it.next_seconds].map((time) => cell(time, secondsText))]);
+    ...[it.period_seconds, it.predicted_seconds, it.next_seconds].map((time) => cost(time, secondsText))]);
   const heads = ["step", "strategy", ...(several ? ["sync points before"] : []), "migrations", "max/avg before", "max/avg after", "time before, measured", "time after, predicted", "time after, measured"];
   return [make("h3", {}, "Steps of the run"), make("div", { class: "heads" }, table("steps of the run", heads, rows)),
-    make("p", { class: "note" }, "Times are from one sync point to the next. max/avg after a step is that of the new placement with the loads that were measured before it.")];
+    make("p", { class: "note" }, "Times are from one sync point to the next. What is predicted, and max/avg after a step, hold for the loads that were measured before it. A time that was measured after a step contains the step itself.")];
 }
 const summary = {
   id: "summary", title: "Overview",
@@ -17,7 +18,6 @@ const summary = {
     data.sentences.slice(1).forEach((sentence) => section.append(make("p", {}, sentence)));
     if (!data.placements.length) return "";
     after().sentences.forEach((sentence) => section.append(make("p", {}, `${after().name}: ${sentence}`)));
-    const cost = (value, text) => value === undefined || value === null ? { value: -1, text: "–" } : { value, text: text(value) };
     const plain = (x) => x.toLocaleString("en");
     const isSum = data.placements.some((it) => it.totals), hasOthers = data.placements.length > 1, hasLoads = loads.exists();
     const rows = data.placements.map((it, i) => {

@@ -63,6 +63,7 @@ fn a_map_on_a_tree_is_an_icicle() {
         check(&mut tab, 0, place(level, vertex, width, is_down), VIRIDIS);
         check(&mut tab, 0, place(level, vertex, width, !is_down), NO_BYTES);
     }
+    assert_eq!(document["heaviest_edges"], serde_json::json!([[0, 3, 1_000_000], [1, 2, 1]]));
     let [a, b] = places(&document, [0, 3]);
     assert_eq!(a / 2, b / 2, "the tasks are below one switch");
     for switch in [0.0, 1.0] {

@@ -99,6 +99,22 @@ fn a_run_with_several_steps_shows_them() {
     let document = document(&sandbox, RUN);
     let steps = document["steps"]["columns"].as_array().expect("a list").len();
     assert_eq!(steps, 5);
+    let listed = document["run_steps"].as_array().expect("a list");
+    assert_eq!(listed.len(), steps);
+    for (step, next) in listed.iter().zip(&listed[1..]) {
+        assert_eq!((&step["next_seconds"], &step["sync_points"]), (&next["period_seconds"], &1.into()));
+        assert!(step["predicted_seconds"].as_f64() > Some(0.0), "{step}");
+    }
+    assert!(listed[4]["next_seconds"].is_null());
+    let table = "[...document.querySelectorAll('main table')].at(-1).querySelectorAll('tbody tr').length";
+    assert_eq!(tab.value(table), steps as u64);
+    tab.open(&sandbox.path().join("run.html"), "panel=nosuch");
+    let wrong = "document.getElementById('wrong').textContent";
+    assert!(tab.text(wrong).starts_with("There is no panel nosuch. There are Overview, Loads, "));
+    tab.open(&sandbox.path().join("run.html"), "panel=timeline");
+    assert!(tab.text(wrong).contains("It needs a run with --record or --perfetto."));
+    tab.value("open('loads')");
+    assert_eq!(tab.text(wrong), "");
     tab.open(&sandbox.path().join("run.html"), "panel=steps");
     assert_eq!(tab.value("Number(document.querySelector('input[type=range]').max)"), steps as u64 - 1);
     // The frame is around another step than that with the largest load.

@@ -71,7 +71,7 @@ fn pictures_say_what_is_under_the_cursor() {
     tab.open(&file, "panel=loads&strategy=GreedyLB");
     tab.point("main canvas", 0.1, 0.5);
     let tip = tab.text("document.getElementById('tip').textContent");
-    assert!(tip.starts_with("PE 0: ") && tip.contains("array 15#"), "{tip}");
+    assert!(tip.starts_with("PE 0: ") && tip.contains("array 15#") && !tip.contains("#4222"), "{tip}");
     tab.value("document.querySelectorAll('main canvas')[1].focus()");
     let (tip, is_hidden) =
         ("document.getElementById('tip').textContent", "document.getElementById('tip').hidden");
@@ -97,6 +97,20 @@ fn pictures_say_what_is_under_the_cursor() {
     let all = tab.value(rows);
     tab.value("{ const it = document.querySelector('input[type=search]'); it.value = '#1'; it.dispatchEvent(new Event('input')); }");
     assert!(tab.value(rows).as_u64() < all.as_u64(), "the search leaves out objects");
+    // Ids are found, too: of an object that moves, and of one that stays.
+    for (is_moving, expected) in [("!==", ""), ("===", " stays on PE ")] {
+        let found = tab.text(&format!(
+            "{{ const [then, now] = [before(), after()].map((placement) => placement.pe_of); const it = document.querySelector('input[type=search]'); \
+             it.value = data.objects.ids[then.findIndex((pe, i) => pe {is_moving} now[i])]; it.dispatchEvent(new Event('input')); \
+             document.querySelector('.moving').querySelectorAll('tbody tr').length + [...document.querySelectorAll('.moving p')].map((p) => p.textContent).join() }}"
+        ));
+        let wanted = if expected.is_empty() {
+            found == "1"
+        } else {
+            found.starts_with('0') && found.contains(expected)
+        };
+        assert!(wanted, "{found}");
+    }
     tab.has_no_problem();
 }
 
