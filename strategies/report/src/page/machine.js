@@ -6,6 +6,8 @@ const busiestLink = (it) => {
   const most = it.link_seconds.reduce((best, seconds, i) => seconds > it.link_seconds[best] ? i : best, 0);
   return it.link_seconds[most] > 0 ? most : -1;
 };
+/** The name of the busiest link before its time; none if others are as busy. */
+const nameOfBusiest = ({ top_links: [first, second] }) => first && second?.[2] !== first[2] ? `${first[0]}, ` : "";
 /** Marks what is between two corners as the busiest link. */
 function markBusiest(context, x, y, wide, high) {
   context.strokeStyle = variable("--frame");
@@ -258,13 +260,13 @@ const machine = {
     for (const [it, name] of pair()) {
       const list = () => table("busiest links", ["link", "bytes", "bytes over bandwidth"], it.top_links.map(([link, bytes, seconds]) =>
         [link, { value: bytes, text: bytesText(bytes) }, { value: seconds, text: secondsText(seconds) }]));
-      holder.append(make("div", {}, make("h3", {}, headed(name, `busiest link ${it.top_links.length ? `${it.top_links[0][0]}, ` : ""}${secondsText(busiest(it))}`)), draw(it, top, name),
+      holder.append(make("div", {}, make("h3", {}, headed(name, `busiest link ${nameOfBusiest(it)}${secondsText(busiest(it))}`)), draw(it, top, name),
         asText(`The ${countText(it.top_links.length, "busiest link")}${spoken(it, name)}`, list)));
     }
     if (top > 1e-300) section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"));
     section.append(holder);
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
-    if (layout !== "links") section.append(make("p", { class: "note" }, "Frame: the busiest link, if the picture shows it."), asText("Links by kind as a table", kindTable));
+    if (layout !== "links") section.append(make("p", { class: "note" }, "Frame: the busiest link, or one of them, if the picture shows it."), asText("Links by kind as a table", kindTable));
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
     // A weight has no unit, and a bandwidth that is assumed says little.
     const isSlow = !data.weights && !data.assumed_bandwidth && busiest(after()) > largest(after().load_seconds) ? " That is more than the largest load, so messages may take longer than work." : "";
