@@ -136,10 +136,7 @@ fn missing_files_and_steps_end_with_2() {
             ("inspect lb.json --step 2", &["has no step 2"]),
             ("map --graph lb.json --topology flat:2 --step 2", &["has no step 2"]),
             ("map --graph ring:8 --topology flat:2 --step 2", &["`ring:8` has no steps; leave out --step"]),
-            (
-                "replay .",
-                &["cannot read the database `.`: it is a folder; check its name"],
-            ),
+            ("replay .", &["cannot read the database `.`: it is a folder; check its name"]),
             ("convert lb.json no/such/place.db", &["cannot write the database `no/such/place.db`"]),
             ("convert ring:4 no/such/place.csv", &["cannot write the task graph `no/such/place.csv`"]),
             (

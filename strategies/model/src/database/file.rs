@@ -303,7 +303,7 @@ fn steps_of_base(base: &Path) -> Result<Vec<u64>, DatabaseError> {
         // Not for the name of the dump of a step.
         let name = base.file_name().filter(|_| split_step(base).is_none());
         let none = name.map_or_else(String::new, |name| {
-            format!(", and there is no dump of a step, such as `{}.0`", name.display())
+            format!(", and there is no dump of a step, such as `{}.0`", shown(Path::new(name)))
         });
         let source = io::Error::new(kind, format!("{what}{none}"));
         return Err(DatabaseError::Read { path: base.into(), source });
