@@ -110,7 +110,7 @@ fn errors_name_missing_files_and_files_in_other_formats() {
         &["there is no such file, and there is no dump of a step, such as `mesh.graph.0`; check its name"],
     );
     check_error(Dump::read_steps(folder.path(), None, None), &["it is a folder, and there is no dump"]);
-    check_error(Dump::read_steps(&folder.path().join("a\u{9b}2J"), None, None), &[r"such as `a\u{9b}2J.0`"]);
+    check_error(Dump::read_steps(folder.path().join("a\u{9b}2J"), None, None), &[r"such as `a\u{9b}2J.0`"]);
     fs::write(&path, "3 2\n2\n1 3\n2\n").unwrap();
     check_error(Dump::read(&path), &["mesh.graph", "is not a database in a known format", "8.x and 6.10"]);
     fs::write(&path, "").unwrap();
