@@ -1,7 +1,7 @@
 //! The file of `--report`: what PE 0 keeps of load-balancing steps for it.
 
 use crate::lb_history::{LbHistory, LbStep};
-use crate::options::{Settings, program};
+use crate::options::{Settings, StrategySeconds, program};
 use crate::report::{MachineReport, RunError};
 use equipoise_model::Database;
 use equipoise_model::table::{count, seconds};
@@ -74,8 +74,12 @@ impl RunReport {
     fn data(self, settings: &Settings, took: &str, run_steps: Vec<RunStep>, is_recorded: bool) -> ReportData {
         let topology = &*settings.topology;
         let command = program();
-        // Without its flags, the command is short enough for a title.
+        // Without its flags, the command is short enough for a title; a program of the command `equipoise run` is named alone.
         let words = command.split(" --").next().unwrap_or_default();
+        let words = match words.split(' ').collect::<Vec<_>>()[..] {
+            [_, "run", program] => program,
+            _ => words,
+        };
         let title = format!("Run of {words} on {}", topology.spec());
         let steps = self.before.steps();
         let length = format!("The run took {took} on {}", count(settings.pes as u64, "PE"));
@@ -92,10 +96,12 @@ impl RunReport {
         let placement = database.placement();
         let mut builder = Builder::new(title, &database, topology, placement, step.before.clone());
         builder.data.placements.iter_mut().for_each(|it| it.name = "before".into());
+        let simulation = settings.simulation.as_ref();
+        let is_charged = simulation.is_none_or(|it| it.strategy_seconds != StrategySeconds::Charged(0.0));
         let lead = match &step.strategy {
             Some(strategy) => {
                 let placed = builder.place(strategy.clone(), &pe_of, step.after.clone());
-                placed.strategy_seconds = Some(step.strategy_seconds);
+                placed.strategy_seconds = is_charged.then_some(step.strategy_seconds);
                 placed.sentences = step.remark.clone().into_iter().collect();
                 placed.steps = (steps > 1).then(|| self.after.finished());
                 let still = if step.after.migrations == 0 { "no element moved; " } else { "" };
@@ -127,6 +133,11 @@ impl RunReport {
         ]);
         let shown = run_steps.iter().find(|it| it.step == step.step);
         data.sentences.extend(shown.filter(|it| it.strategy.is_some()).and_then(delivered));
+        if !is_charged && step.strategy.is_some() {
+            let free =
+                "The virtual time does not contain the time of the strategy; --strategy-seconds charges it.";
+            data.sentences.push(free.into());
+        }
         data.run_steps = run_steps;
         data.steps = (steps > 1).then(|| self.before.finished());
         data
@@ -159,6 +170,7 @@ fn run_steps(history: &LbHistory) -> Vec<RunStep> {
             period_seconds: each(step, step.period_seconds),
             predicted_seconds: step.after.step_seconds.map(|it| each(step, it)),
             next_seconds: next(at).map(|next| each(next, next.period_seconds)),
+            decision_seconds: step.decision_seconds,
         })
         .collect()
 }

@@ -10,7 +10,7 @@ use equipoise_strategies::cost::{Metrics, link_loads};
 
 use crate::data::{Objects, Pes, Placement, ReportData, VERSION, rounded};
 use crate::machine::Drawing;
-use crate::matrix::{matrix, ranks_by_pe};
+use crate::matrix::{half_senders, matrix, ranks_by_pe};
 
 /// The digits of loads and times.
 const DIGITS: i32 = 4;
@@ -59,6 +59,7 @@ impl<'a> Builder<'a> {
             pes: pes(database, topology),
             objects: objects(database),
             matrix: has_messages.then(|| matrix(database, &in_order)),
+            half_senders: has_messages.then(|| half_senders(database)).flatten(),
             heaviest_edges: heaviest_edges(database),
             machine: (has_messages && has_links).then(|| drawing.machine.clone()),
             ..ReportData::default()

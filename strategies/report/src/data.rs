@@ -37,6 +37,8 @@ pub struct ReportData {
     pub objects: Objects,
     /// The bytes between objects in the order of the database; none if communication was not recorded.
     pub matrix: Option<Matrix>,
+    /// The fewest objects that together send half of the bytes between objects; none if there are none.
+    pub half_senders: Option<u32>,
     /// The edges with the most bytes: (sender, receiver, bytes), of which both ends are objects.
     pub heaviest_edges: Vec<(u32, u32, u64)>,
     /// The links that the page draws; none if there are no messages.
@@ -59,7 +61,7 @@ pub struct ReportData {
 
 /// A load-balancing step of a run.
 ///
-/// Times are seconds for each sync point, so that periods of different lengths can be compared.
+/// Times of periods are seconds for each sync point, so that periods of different lengths can be compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunStep {
     /// The number of the step.
@@ -78,6 +80,8 @@ pub struct RunStep {
     pub predicted_seconds: Option<f64>,
     /// The measured time of the period after the step, with what the step itself took, unless the step is the last one, or the next one is not listed.
     pub next_seconds: Option<f64>,
+    /// The time from the call of the last element to the decision, with that of the strategy if it is charged. Not divided by sync points.
+    pub decision_seconds: f64,
 }
 
 /// The PEs, by number.
@@ -119,7 +123,7 @@ pub struct Objects {
 pub struct Placement {
     /// The strategy, or `as recorded`, `in blocks`, `before` or `start` for the placement before.
     pub name: String,
-    /// The time that the strategy took; none for the placement before.
+    /// The time that the strategy took; none for the placement before, and on a simulated machine that does not charge it.
     pub strategy_seconds: Option<f64>,
     /// The costs.
     pub metrics: Metrics,
@@ -164,6 +168,8 @@ pub struct Matrix {
     pub gaps: Vec<u32>,
     /// By cell: four times the binary logarithm of the bytes, rounded.
     pub levels: Vec<u16>,
+    /// The bytes of the cells with the fewest and the most; zeros if no cell has bytes.
+    pub ends: [u64; 2],
 }
 
 /// The links of a machine as the page draws them. A drawn link joins the cables between the same two places; its time is that of its

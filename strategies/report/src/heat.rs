@@ -18,6 +18,8 @@ pub struct Heat {
     pub largest: f64,
     /// Values, column by column, in thousandths of `largest`.
     pub cells: Vec<u16>,
+    /// By column: the largest value over the mean of all PEs, exactly; of several steps that of the worst. 1 if all are 0.
+    pub max_over_avg: Vec<f64>,
     /// What [`Heat::finished`] turns into `cells`.
     #[serde(skip)]
     values: Vec<f32>,
@@ -43,6 +45,11 @@ impl Heat {
             }
             self.columns.push(step);
             self.values.resize(self.columns.len() * self.rows, 0.0);
+            self.max_over_avg.push(1.0);
+        }
+        let (largest, sum) = values.iter().fold((0.0f64, 0.0), |(most, sum), &it| (most.max(it), sum + it));
+        if let Some(ratio) = self.max_over_avg.last_mut().filter(|_| sum > 0.0) {
+            *ratio = ratio.max(largest * values.len() as f64 / sum);
         }
         let first = (self.columns.len() - 1) * self.rows;
         for (pe, &value) in values.iter().enumerate() {
@@ -67,6 +74,8 @@ impl Heat {
             }
         }
         self.columns = self.columns.iter().copied().step_by(2).collect();
+        self.max_over_avg =
+            self.max_over_avg.chunks(2).map(|two| two.iter().copied().fold(1.0, f64::max)).collect();
         self.values.truncate(half * rows);
         self.stride *= 2;
     }
@@ -100,5 +109,9 @@ mod tests {
         assert_eq!(heat.cells.iter().filter(|&&cell| cell == 1000).count(), 1);
         assert_eq!(heat.cells[1234 / 4 * 500 + 499], 1000);
         assert_eq!((heat.cells[0], heat.cells[499]), (250, 500));
+        // 999 loads of 1 and one of 2, at one step of 4.
+        let ratios = [0, 1234 / 4].map(|column| (1000.0 * heat.max_over_avg[column]).round());
+        assert_eq!(ratios, [1998.0, 3988.0]);
+        assert_eq!(heat.max_over_avg.len(), 375);
     }
 }

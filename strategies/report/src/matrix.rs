@@ -1,5 +1,7 @@
 //! The bytes between objects, in bins.
 
+use std::cmp::Reverse;
+
 use equipoise_model::Database;
 use equipoise_model::database::End;
 
@@ -24,9 +26,29 @@ pub(crate) fn matrix(database: &Database, rank_of: &[u32]) -> Matrix {
     for (at, bytes) in bytes.into_iter().enumerate().filter(|&(_, bytes)| bytes > 0) {
         matrix.gaps.push((at - last) as u32);
         matrix.levels.push((4.0 * (bytes as f64).log2()).round() as u16);
+        let [least, most] = matrix.ends;
+        matrix.ends = [if most == 0 { bytes } else { least.min(bytes) }, most.max(bytes)];
         last = at;
     }
     matrix
+}
+
+/// The fewest objects that together send half of the bytes between objects, without those to themselves; none if there are none.
+pub(crate) fn half_senders(database: &Database) -> Option<u32> {
+    let mut sent = vec![0u128; database.objects.len()];
+    for edge in database.edges.iter().filter(|edge| edge.from != edge.to) {
+        if let (End::Object(from), End::Object(_)) = (edge.from, edge.to) {
+            sent[from as usize] += u128::from(edge.bytes);
+        }
+    }
+    sent.sort_unstable_by_key(|&bytes| Reverse(bytes));
+    let total: u128 = sent.iter().sum();
+    let mut sum = 0;
+    let reaches_half = |&bytes: &u128| {
+        sum += bytes;
+        2 * sum >= total
+    };
+    sent.iter().position(reaches_half).filter(|_| total > 0).map(|at| at as u32 + 1)
 }
 
 /// The rank of each object if objects are ordered by their PE, and on a PE as in the database.
@@ -75,6 +97,8 @@ mod tests {
         let ranks = ranks_by_pe(&[1, 0, 1], 2);
         assert_eq!(ranks, [1, 0, 2]);
         let found = matrix(&database, &ranks);
-        assert_eq!((found.bins, found.gaps, found.levels), (3, vec![3, 4], vec![16, 8]));
+        assert_eq!((found.bins, found.gaps, found.levels, found.ends), (3, vec![3, 4], vec![16, 8], [4, 16]));
+        assert_eq!(half_senders(&database), Some(1), "object 0 sends 16 of 20 bytes");
+        assert_eq!(half_senders(&Database { edges: Vec::new(), ..database }), None);
     }
 }

@@ -6,11 +6,12 @@
 //! The load of the heaviest PE (with phases, its sum over them) counts most, because all other PEs wait for it. But strategies that look at the machine leave some
 //! percent of imbalance on purpose, where that saves many hop-bytes. So answers with up to 5 % more load than the least are
 //! compared by the product of load to the power [`LOAD_WEIGHT`] and hop-bytes: each further percent of load must save about 10 % of the
-//! hop-bytes. This is a rule of thumb, because a database does not say how long a hop-byte takes.
+//! hop-bytes. Moving all objects counts as much as one percent of load, so that almost equal answers are decided by moves. This is a rule
+//! of thumb, because such a database does not say how long a hop-byte or a move takes.
 
 use std::fmt::Write;
 
-use equipoise_model::table::{count, seconds};
+use equipoise_model::table::{bytes, count, seconds};
 
 use super::Row;
 use crate::cost::{Metrics, is_lighter};
@@ -20,6 +21,9 @@ const MOST_LOAD: f64 = 0.05;
 
 /// How many percent of hop-bytes one percent of load is worth.
 const LOAD_WEIGHT: f64 = 10.0;
+
+/// What moving all objects counts in the logarithm of hop-bytes: about 10 % of them.
+const MOVES_WEIGHT: f64 = 0.1;
 
 /// The relative difference up to which a load counts as the least, and below which hop-bytes are not worth a sentence.
 const TOLERANCE: f64 = 0.01;
@@ -59,7 +63,8 @@ fn best_by_rule(rows: &[Row]) -> Option<&Row> {
     // Logarithms, because products of hop-bytes and powers of loads could overflow.
     let score = |row: &Row| {
         let load = if load(row) <= 1.0 + TOLERANCE { 1.0 } else { load(row) };
-        LOAD_WEIGHT * load.ln() + (1.0 + hop_bytes(row) as f64).ln()
+        let moved = row.migrations as f64 / row.after.objects.max(1) as f64;
+        LOAD_WEIGHT * load.ln() + (1.0 + hop_bytes(row) as f64).ln() + MOVES_WEIGHT * moved
     };
     let close = rows.iter().filter(|row| load(row) <= 1.0 + MOST_LOAD);
     close.min_by(|a, b| {
@@ -82,27 +87,13 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
             }
         }
     }
+    text.push_str(&of_load(best, rows));
     if best.after.step_seconds.is_none() {
+        text.push_str(&of_hops(best, before));
         text.push_str(&of_moves(best, rows, before));
     }
-    let Some(cost) = best.after.communication else { return text + "\n" };
-    if let Some(least) = least_load(rows) {
-        let load = best.after.slowest_seconds() / least.after.slowest_seconds() - 1.0;
-        let fewer = hop_bytes(least) as f64 / hop_bytes(best) as f64;
-        if load > 0.0 && fewer > 1.0 + TOLERANCE {
-            let fewer = match fewer {
-                few if few < 2.0 => format!("{:.0} % fewer", 100.0 * (1.0 - 1.0 / few)),
-                many if many < 1e6 => format!("{many:.0} times fewer"),
-                _ => "almost no".into(),
-            };
-            let load = match 100.0 * load {
-                small if small < 0.1 => "less than 0.1".to_string(),
-                percent => format!("{percent:.1}"),
-            };
-            _ = write!(text, " It has {load} % more load than {} and {fewer} hop-bytes.", least.name);
-        }
-    }
     text.push('\n');
+    let Some(cost) = best.after.communication else { return text };
     let fewest = rows.iter().min_by(|a, b| {
         let load = |row: &Row| row.after.slowest_seconds();
         hop_bytes(a).cmp(&hop_bytes(b)).then(load(a).total_cmp(&load(b)))
@@ -122,6 +113,53 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
     text
 }
 
+/// What `best` gains and loses against the row with the least load, in hop-bytes or moves, or that no row with this load has fewer hop-bytes.
+fn of_load(best: &Row, rows: &[Row]) -> String {
+    let Some(least) = least_load(rows) else { return String::new() };
+    let load = |row: &Row| row.after.slowest_seconds() / least.after.slowest_seconds() - 1.0;
+    let fewer = |row: &Row| hop_bytes(row) as f64 / hop_bytes(best) as f64;
+    let gain = match fewer(least) {
+        same if same <= 1.0 + TOLERANCE && 2 * best.migrations > least.migrations => None,
+        same if same <= 1.0 + TOLERANCE => {
+            Some(format!("moves {} instead of {}", count(best.migrations, "object"), least.migrations))
+        }
+        few if few < 2.0 => Some(format!("{:.0} % fewer hop-bytes", 100.0 * (1.0 - 1.0 / few))),
+        many if many < 1e6 => Some(format!("{many:.0} times fewer hop-bytes")),
+        _ => Some("almost no hop-bytes".into()),
+    };
+    if let Some(gain) = gain.filter(|_| load(best) > 0.0) {
+        let load = match 100.0 * load(best) {
+            small if small < 0.1 => "less than 0.1".to_string(),
+            percent => format!("{percent:.1}"),
+        };
+        return format!(" {} has {load} % more load than {} and {gain}.", best.name, least.name);
+    }
+    let close: Vec<&Row> = rows.iter().filter(|row| load(row) <= TOLERANCE).collect();
+    let is_fewest = load(best) <= TOLERANCE && close.iter().all(|row| hop_bytes(row) >= hop_bytes(best));
+    if is_fewest && close.iter().any(|row| fewer(row) > 1.0 + TOLERANCE) {
+        return format!(" Of the balancers with the least load, {} has the fewest hop-bytes.", best.name);
+    }
+    String::new()
+}
+
+/// Where no time is known: that messages travel farther than before, if they do.
+fn of_hops(best: &Row, before: &Metrics) -> String {
+    let Some((then, now)) = before.communication.zip(best.after.communication) else { return String::new() };
+    if now.hop_bytes as f64 <= then.hop_bytes as f64 * (1.0 + TOLERANCE) {
+        return String::new();
+    }
+    let link = match (then.max_link_bytes, now.max_link_bytes) {
+        (Some(then), Some(now)) if now > then => {
+            format!(", and the busiest link carries {} instead of {}", bytes(now), bytes(then))
+        }
+        _ => String::new(),
+    };
+    format!(
+        " Messages then travel farther than before: {:.3} hops per byte instead of {:.3}{link}.",
+        now.hops_per_byte, then.hops_per_byte
+    )
+}
+
 /// Where no time is known: what fewer moves, or none, would give.
 fn of_moves(best: &Row, rows: &[Row], before: &Metrics) -> String {
     let moved = best.migrations;
@@ -137,17 +175,21 @@ fn of_moves(best: &Row, rows: &[Row], before: &Metrics) -> String {
     if has_load(before) && more(before) <= 1.0 + TOLERANCE {
         return " The placement before is as good.".into();
     }
-    let is_close = |row: &&Row| has_load(&row.after) && more(&row.after) < 2.0;
-    let few = rows.iter().filter(|row| (1..=moved / 2).contains(&row.migrations)).filter(is_close);
-    few.min_by_key(|row| row.migrations).map_or_else(String::new, |row| {
+    // Farther ways than those before would be no alternative.
+    let is_near =
+        |metrics: &Metrics| more(metrics) < 2.0 || more(metrics) <= more(before) * (1.0 + TOLERANCE);
+    let few = rows.iter().filter(|row| (1..=moved / 2).contains(&row.migrations));
+    let few = few.filter(|row| has_load(&row.after) && is_near(&row.after));
+    few.min_by_key(|row| (row.migrations, hop_bytes(row))).map_or_else(String::new, |row| {
         let hop_bytes = match more(&row.after) {
             equal if equal <= 1.0 + TOLERANCE => String::new(),
-            more => format!(" and {:.0} % more hop-bytes", 100.0 * (more - 1.0)),
+            more if more < 2.0 => format!(" and {:.0} % more hop-bytes", 100.0 * (more - 1.0)),
+            more => format!(" and {more:.1} times the hop-bytes"),
         };
         let moved = count(moved, "object");
         format!(
-            " It moves {moved}; {} moves {}, with at most 1 % more load{hop_bytes}.",
-            row.name, row.migrations
+            " {} moves {moved}; {} moves {}, with at most 1 % more load{hop_bytes}.",
+            best.name, row.name, row.migrations
         )
     })
 }
@@ -197,6 +239,17 @@ mod tests {
     }
 
     #[test]
+    fn many_moves_must_save_many_hop_bytes() {
+        let of_100 = |hop_bytes, migrations| {
+            let mut row = row(1.0, hop_bytes, migrations);
+            row.after.objects = 100;
+            row
+        };
+        check_best(&[of_100(100, 90), of_100(105, 10)], 1);
+        check_best(&[of_100(100, 90), of_100(112, 10)], 0);
+    }
+
+    #[test]
     fn equals_are_decided_by_moves_and_position() {
         check_best(&[row(1.0, 90, 4), row(1.005, 90, 3), row(1.0, 90, 3)], 2);
         check_best(&[row(1.0, 90, 4), row(1.005, 90, 3)], 1);
@@ -235,13 +288,19 @@ mod tests {
         let before = row(3.0, 1000, 0).after;
         let reasons = |best: &Row, rows: &[Row]| reasons(best, rows, &before, 1);
         let rows = [row(1.0, 1174, 71), row(1.029, 83, 54)];
-        let expected = " It has 2.9 % more load than 1-1174-71 and 14 times fewer hop-bytes.\n";
+        let expected = " 1.029-83-54 has 2.9 % more load than 1-1174-71 and 14 times fewer hop-bytes.\n";
         assert_eq!(reasons(&rows[1], &rows), expected);
         let rows = [row(1.0, 93_400, 1), row(1.01, 0, 2)];
-        let expected = " It has 1.0 % more load than 1-93400-1 and almost no hop-bytes.\n";
+        let expected = " 1.01-0-2 has 1.0 % more load than 1-93400-1 and almost no hop-bytes.\n";
         assert_eq!(reasons(&rows[1], &rows), expected);
         let rows = [row(1.0, 100, 1), row(1.0, 100, 2)];
         assert_eq!(reasons(&rows[0], &rows), "\n");
+        let rows = [row(1.0, 100, 10), row(1.005, 100, 2)];
+        let expected = " 1.005-100-2 has 0.5 % more load than 1-100-10 and moves 2 objects instead of 10.\n";
+        assert_eq!(reasons(&rows[1], &rows), expected);
+        let rows = [row(1.0, 100, 1), row(1.0, 200, 2), row(1.5, 10, 0)];
+        let expected = " Of the balancers with the least load, 1-100-1 has the fewest hop-bytes.\n";
+        assert!(reasons(&rows[0], &rows).starts_with(expected));
     }
 
     #[test]
@@ -251,17 +310,38 @@ mod tests {
         let with = |other: Row| of_moves(&best, &[best.clone(), other], &before);
         assert_eq!(
             with(row(1.005, 100, 20)),
-            " It moves 50 objects; 1.005-100-20 moves 20, with at most 1 % more load."
+            " 1-100-50 moves 50 objects; 1.005-100-20 moves 20, with at most 1 % more load."
         );
         assert!(with(row(1.0, 150, 20)).ends_with(" more load and 50 % more hop-bytes."));
-        // Too many hop-bytes, moves, or too much load; and no moves, which is no other placement than the one before.
-        for other in [row(1.0, 300, 20), row(1.0, 100, 26), row(1.02, 100, 20), row(1.0, 100, 0)] {
+        assert!(with(row(1.0, 320, 20)).ends_with(" more load and 3.2 times the hop-bytes."));
+        // Too many moves or hop-bytes, or too much load; and no moves, which is no other placement than the one before.
+        for other in [row(1.0, 100, 26), row(1.0, 1100, 20), row(1.02, 100, 20), row(1.0, 100, 0)] {
             assert_eq!(with(other), "");
         }
         let as_good = |load, hop_bytes| of_moves(&best, &[], &row(load, hop_bytes, 0).after);
         assert_eq!(as_good(1.005, 100), " The placement before is as good.");
         assert_eq!([as_good(1.02, 100), as_good(1.0, 102)], [""; 2]);
         assert_eq!(of_moves(&row(1.0, 100, 0), &[], &best.after), "", "nothing moves");
+    }
+
+    #[test]
+    fn longer_ways_than_before_are_named() {
+        let with = |hop_bytes, hops_per_byte, link| {
+            let mut row = row(1.0, hop_bytes, 1);
+            row.after.communication = row.after.communication.map(|it| Communication {
+                hops_per_byte,
+                max_link_bytes: Some(link),
+                ..it
+            });
+            row
+        };
+        let (before, best) = (with(100, 1.0, 1000).after, with(150, 1.5, 3000));
+        assert_eq!(
+            of_hops(&best, &before),
+            " Messages then travel farther than before: 1.500 hops per byte instead of 1.000, and the busiest link carries 3.00 kB instead of 1.00 kB."
+        );
+        assert_eq!(of_hops(&with(101, 1.01, 3000), &before), "");
+        assert!(of_hops(&row(1.0, 200, 1), &before).ends_with(" 0.000 hops per byte instead of 1.000."));
     }
 
     #[test]

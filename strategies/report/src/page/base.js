@@ -3,7 +3,9 @@ let data = null;
 const state = { after: 0, panel: "summary", theme: "" };
 const before = () => data.placements[0];
 const after = () => data.placements[state.after];
-const pair = () => state.after ? [[before(), "before"], [after(), after().name]] : [[before(), data.placements.length > 1 ? before().name : ""]];
+/** The placement before, with what it is. */
+const nameBefore = () => before().name === "before" ? "before" : `before (${before().name})`;
+const pair = () => state.after ? [[before(), "before"], [after(), after().name]] : [[before(), data.placements.length > 1 ? nameBefore() : ""]];
 /** A head about a placement; the name is empty if there is only one. */
 const headed = (name, text) => name ? `${name}: ${text}` : text;
 /** A placement within a sentence: " before", or " with PoiseLB"; nothing if there is only one. */

@@ -3,20 +3,27 @@
 let column = null;
 const rowLabels = (heat) => middles(heat.rows, (row) => row * heat.pes_per_row);
 /**
- * A picture of a heat map, `whole` pixels wide with its labels, on the scale up to `top`. `columns` are the labels of its columns. `marks()`
- * are frames: the column where each begins and ends, and its dashes.
+ * A picture of a heat map, `whole` pixels wide with its labels, on the scale from `low` to `top`. `columns` are the labels of its columns.
+ * `marks()` are frames: the column where each begins and ends, and its dashes. Where both are the same, a triangle above the picture points at it.
  */
-function heatPicture(heat, top, whole, label, say, columns, marks = () => []) {
+function heatPicture(heat, [low, top], whole, label, say, columns, marks = () => []) {
   const n = heat.columns.length, wide = whole - margin, high = Math.max(120, Math.min(420, 14 * heat.rows));
   const draw = (context) => {
     labelAxes(context, [margin, head, wide, high], columns, rowLabels(heat));
     context.translate(margin, head);
-    paintCells(context, wide, high, n, heat.rows, (c, r) => colour("cividis", valueOf(heat, c, r) / top));
+    paintCells(context, wide, high, n, heat.rows, (c, r) => colour("cividis", (valueOf(heat, c, r) - low) / (top - low)));
     context.lineWidth = 2;
     context.strokeStyle = variable("--frame");
     for (const [begin, end, dashes] of marks()) {
+      const x = begin * wide / n;
       context.setLineDash(dashes);
-      context.strokeRect(begin * wide / n + 1, 1, Math.max(0, (end - begin) * wide / n - 2), high - 2);
+      if (begin < end) context.strokeRect(x + 1, 1, Math.max(0, (end - begin) * wide / n - 2), high - 2);
+      else {
+        context.fillStyle = variable("--frame");
+        context.beginPath();
+        [[x - 4, -6], [x + 4, -6], [x, 0]].forEach((corner) => context.lineTo(...corner));
+        context.fill();
+      }
     }
     context.setLineDash([]);
   };
@@ -53,17 +60,9 @@ function stepPicture(heat, top, name, ink) {
     return row < 0 ? "" : `${rowName(heat, row)}: ${loadText(valueOf(heat, column, row))}`;
   }, [margin, head, each, high]);
 }
-/** Whether cells are of several PEs or steps, so that means are not known. */
-const isShared = (heat) => heat.pes_per_row > 1 || heat.steps_per_column > 1;
-const meanOf = (list) => list.reduce((sum, x) => sum + x, 0) / list.length;
-/** How unequal the loads of a column are: the largest over the mean, or the largest if the mean is not known. */
-function unequal(heat, c) {
-  const list = columnOf(heat, c), mean = isShared(heat) ? 1 : meanOf(list);
-  return mean > 0 ? largest(list) / mean : 1;
-}
-/** The first, the last and the largest of these values of all steps. */
-function course(heat) {
-  const text = (x) => isShared(heat) ? loadText(x) : x.toFixed(2), all = heat.columns.map((_, c) => unequal(heat, c));
+/** The first, the last and the largest max/avg of all steps. */
+function course({ max_over_avg: all }) {
+  const text = (x) => x.toFixed(3);
   return `${text(all[0])} at the first step, ${text(all.at(-1))} at the last, at most ${text(largest(all))}`;
 }
 const steps = {
@@ -74,12 +73,14 @@ const steps = {
     const maps = [[data.steps, "before each step", "--before"]];
     if (data.placements.length && after().steps) maps.push([after().steps, `after each step (${after().name})`, "--after"]);
     const top = Math.max(...maps.map(([heat]) => heat.largest)) || 1, last = data.steps.columns.length - 1;
+    // From the least load, so that differences can be seen, but small ones do not look large.
+    const low = Math.min(0.9 * top, ...maps.map(([heat]) => heat.cells.reduce((a, b) => a < b ? a : b) / 1000 * heat.largest));
     // The step of the other panels, or the column that it shares with others.
     const home = Math.max(0, data.steps.columns.findLastIndex((step) => step <= data.step));
     column = Math.min(column ?? home, last);
     const words = make("output", { "aria-live": "polite" });
     const describe = () => {
-      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))}${isShared(heat) ? "" : ` (${unequal(heat, column).toFixed(2)} times the mean)`}${maps.length > 1 ? [" before", " after"][k] : ""}`).join(", ")}` +
+      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))} (${heat.max_over_avg[column].toFixed(3)} times the mean)${maps.length > 1 ? [" before", " after"][k] : ""}`).join(", ")}` +
         (column === home && data.placements.length ? " (the step of the other panels)" : "");
     };
     const marks = () => [[home, home + 1, [5, 4]], [column, column + 1, []]];
@@ -94,17 +95,17 @@ const steps = {
     const holder = make("div", { class: "pair" });
     for (const [heat, name, ink] of maps) {
       const say = (c, r) => `Step ${heat.columns[c]}, ${rowName(heat, r)}: ${loadText(valueOf(heat, c, r))}`;
-      holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, top, 560, `Load of PEs at ${heat.columns.length} steps, ${name}`, say, middles(heat.columns.length, (c) => heat.columns[c]), marks),
+      holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, [low, top], 560, `Load of PEs at ${heat.columns.length} steps, ${name}`, say, middles(heat.columns.length, (c) => heat.columns[c]), marks),
         axisOf(heat, `step ${heat.columns[0]}`, heat.columns.at(-1)), make("h3", {}, "loads of PEs at the chosen step"), stepPicture(heat, top, name, ink)));
     }
     const rows = () => data.steps.columns.map((step, c) => [step, ...maps.flatMap(([heat]) => {
-      const list = columnOf(heat, c);
-      return [largest(list), meanOf(list)].map((value) => ({ value, text: loadText(value) }));
+      const most = largest(columnOf(heat, c)), ratio = heat.max_over_avg[c];
+      return [{ value: most, text: loadText(most) }, { value: ratio, text: ratio.toFixed(3) }];
     })]);
-    section.append(legend("cividis", "0 s", loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (data.placements.length ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
-      table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `mean load ${when}`])], rows())));
+    section.append(legend("cividis", low ? loadText(low) : "0 s", loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (data.placements.length ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
+      table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `max/avg ${when}`])], rows())));
     const courses = maps.map(([heat], k) => `${["before", "after"][k]} ${k ? "it" : "a step"}: ${course(heat)}`);
-    return `Largest load${isShared(data.steps) ? "" : " over the mean of all PEs"} ${courses.join("; ")}.`;
+    return `Largest load over the mean of all PEs ${courses.join("; ")}.`;
   },
 };
 /** The picture and the table of a timeline, whose name is empty if it is the only one. */
@@ -115,8 +116,8 @@ function drawTimeline(section, heat, name, steps) {
   const busy = Array.from({ length: heat.rows }, (_, r) => heat.columns.reduce((sum, _, c) => sum + valueOf(heat, c, r), 0) / n);
   const marks = () => steps.map(([, seconds]) => (seconds - begin) / width).map((at) => [at, at, []]);
   if (name) section.append(make("h3", {}, name));
-  section.append(heatPicture(heat, 1, 1120, `Which part of the time each PE was busy${name && `, ${name}`}`, say, timeLabels(begin, end), marks), axisOf(heat, `time ${secondsText(begin)}`, secondsText(end)));
-  if (steps.length) section.append(make("div", { class: "axis" }, `Lines: load-balancing steps ${steps.slice(0, 12).map(([number, seconds]) => `${number} (${secondsText(seconds)})`).join(", ")}${steps.length > 12 ? ", .." : ""}.`));
+  section.append(heatPicture(heat, [0, 1], 1120, `Which part of the time each PE was busy${name && `, ${name}`}`, say, timeLabels(begin, end), marks), axisOf(heat, `time ${secondsText(begin)}`, secondsText(end)));
+  if (steps.length) section.append(make("div", { class: "axis" }, `Triangles: load-balancing steps ${steps.slice(0, 12).map(([number, seconds]) => `${number} (${secondsText(seconds)})`).join(", ")}${steps.length > 12 ? ", .." : ""}.`));
   section.append(asText(`Timeline as a table${name && `, ${name}`}`, () => table(`timeline ${name}`, ["PE", "busy"], busy.map((part, r) => [{ value: r, text: rowName(heat, r) }, { value: part, text: percentText(part) }]))));
   return busy.reduce((sum, part) => sum + part, 0) / heat.rows;
 }
@@ -129,6 +130,6 @@ const timeline = {
     section.append(legend("cividis", "idle", "busy", "part of the time"));
     const means = all.map(([heat, name, steps]) => `${percentText(drawTimeline(section, heat, name, steps))}${name && ` (${name})`}`);
     const begin = all[0][0].columns[0];
-    return `PEs are busy ${means.join(", ")} of the time on average.${begin > 0 ? ` The recording begins at ${secondsText(begin)}; earlier events were dropped.` : ""}`;
+    return `PEs are busy ${means.join(", ")} of the time on average; otherwise they wait, or handle messages.${begin > 0 ? ` The recording begins at ${secondsText(begin)}; earlier events were dropped.` : ""}`;
   },
 };

@@ -35,7 +35,9 @@ function loadPicture(it, name, order, top) {
       context.fillStyle = variable(it === before() ? "--before" : "--after");
       context.fillRect(x, y(load), Math.max(0.5, wide - gap), 280 - y(load));
       context.fillStyle = variable("--mark");
-      context.fillRect(x, y(background), Math.max(0.5, wide - gap), 280 - y(background));
+      // At least one pixel, so that a small background is seen.
+      const orange = background > 0 ? Math.min(y(background), 279) : 280;
+      context.fillRect(x, orange, Math.max(0.5, wide - gap), 280 - orange);
     }
     for (const [load, dash] of [[average, []], ...(isBoundShown(it) ? [[bound, [6, 4]]] : [])]) {
       context.strokeStyle = variable("--text");
@@ -54,7 +56,7 @@ function loadPicture(it, name, order, top) {
   };
   const cells = [margin, head, width / order.length, 281];
   const label = `Load of ${order.length} PEs${name && ` ${name}`}: largest ${loadText(most)}, average ${loadText(average)}`;
-  return make("div", {}, make("h3", {}, headed(name, `largest load ${loadText(most)}, ${(1 + it.metrics.imbalance).toFixed(2)} times the average`)),
+  return make("div", {}, make("h3", {}, headed(name, `largest load ${loadText(most)}, ${(1 + it.metrics.imbalance).toFixed(3)} times the average`)),
     picture(whole, head + 281, label, draw, at, cells), make("div", { class: "axis" }, `${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`));
 }
 const loads = {

@@ -6,8 +6,17 @@ const busiestLink = (it) => {
   const most = it.link_seconds.reduce((best, seconds, i) => seconds > it.link_seconds[best] ? i : best, 0);
   return it.link_seconds[most] > 0 ? most : -1;
 };
-/** The name of the busiest link before its time; none if others are as busy. */
-const nameOfBusiest = ({ top_links: [first, second] }) => first && second?.[2] !== first[2] ? `${first[0]}, ` : "";
+/** The busiest link and its time; of several, their number and one of them; then the number of those that are nearly as busy. */
+function busiestWords({ top_links, link_seconds }) {
+  if (!top_links.length) return "no message crosses a link";
+  const [link, , most] = top_links[0];
+  // All that are drawn, if the busiest is among them.
+  const isDrawn = largest(link_seconds) >= 0.999 * most, all = isDrawn ? link_seconds : top_links.map(([, , seconds]) => seconds);
+  const above = (part) => all.reduce((n, seconds) => n + (seconds >= part * most), 0);
+  const [equal, close] = [above(0.999), above(0.95)], atLeast = !isDrawn && equal === all.length && equal > 1 ? "at least " : "";
+  const further = close > equal ? `; ${close - equal} more within 5 %` : "";
+  return equal > 1 ? `${atLeast}${equal} busiest links, such as ${link}, ${secondsText(most)} each${further}` : `busiest: ${link}, ${secondsText(most)}${further}`;
+}
 /** Marks what is between two corners as the busiest link. */
 function markBusiest(context, x, y, wide, high) {
   context.strokeStyle = variable("--frame");
@@ -260,7 +269,7 @@ const machine = {
     for (const [it, name] of pair()) {
       const list = () => table("busiest links", ["link", "bytes", "bytes over bandwidth"], it.top_links.map(([link, bytes, seconds]) =>
         [link, { value: bytes, text: bytesText(bytes) }, { value: seconds, text: secondsText(seconds) }]));
-      holder.append(make("div", {}, make("h3", {}, headed(name, `busiest link ${nameOfBusiest(it)}${secondsText(busiest(it))}`)), draw(it, top, name),
+      holder.append(make("div", {}, make("h3", {}, headed(name, busiestWords(it))), draw(it, top, name),
         asText(`The ${countText(it.top_links.length, "busiest link")}${spoken(it, name)}`, list)));
     }
     if (top > 1e-300) section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"));
@@ -270,6 +279,7 @@ const machine = {
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
     // A weight has no unit, and a bandwidth that is assumed says little.
     const isSlow = !data.weights && !data.assumed_bandwidth && busiest(after()) > largest(after().load_seconds) ? " That is more than the largest load, so messages may take longer than work." : "";
-    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${assumed}.${isSlow}`;
+    const period = data.run_steps.length || data.step !== null ? " for the messages of the period before the step" : "";
+    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${period}${assumed}.${isSlow}`;
   },
 };

@@ -87,7 +87,7 @@ async function start() {
   });
   if (data.placements.length > 1) {
     const options = data.placements.map((it, i) => make("option", { value: i }, i ? it.name : "no other placement"));
-    document.getElementById("choice").append(`Compared: ${before().name} and `, make("select", { "aria-label": "Compared strategy", onchange: (event) => choose(Number(event.target.value)) }, ...options), stepName());
+    document.getElementById("choice").append(`Compared: ${nameBefore()} and `, make("select", { "aria-label": "Compared strategy", onchange: (event) => choose(Number(event.target.value)) }, ...options), stepName());
   }
   let usual = state.panel;
   // Paper is white, and has no tabs.

@@ -1,6 +1,6 @@
 // Panel 5: who sends to whom.
 /** The bytes of a matrix by cell. Bins of a sparse matrix are joined until its cells can be seen. */
-function cellsOf({ bins, gaps, levels }) {
+function cellsOf({ bins, gaps, levels, ends }) {
   const divisors = Array.from({ length: bins }, (_, i) => i + 1).filter((n) => bins % n === 0 && n > 60 && n <= 190);
   const size = bins > 190 && gaps.length < 0.1 * bins * bins && divisors.length ? divisors.at(-1) : bins;
   const bytes = new Float64Array(size * size), by = bins / size;
@@ -9,7 +9,7 @@ function cellsOf({ bins, gaps, levels }) {
     at += gap;
     bytes[Math.floor(Math.floor(at / bins) / by) * size + Math.floor(at % bins / by)] += 2 ** (levels[i] / 4);
   });
-  return { bins: size, bytes };
+  return { bins: size, bytes, isExact: size === bins, ends };
 }
 /** The most lines of a kind that leave the cells between them visible. */
 const mostLines = 64;
@@ -66,10 +66,12 @@ const matrix = {
   id: "matrix", title: "Communication",
   exists: () => data.placements.length > 0 && Boolean(data.matrix?.gaps.length),
   draw(section) {
-    const [tasks, ...placed] = [data.matrix, ...pair().map(([it]) => it.matrix)].map(cellsOf);
-    const high = Math.max(...[tasks, ...placed].map((m) => largest(m.bytes)));
+    const all = [data.matrix, ...pair().map(([it]) => it.matrix)].map(cellsOf), [tasks, ...placed] = all;
+    // Cells hold bytes as levels; their ends are exact unless cells were joined.
+    const isExact = all.every((m) => m.isExact), about = isExact ? "" : "about ";
+    const high = Math.max(...all.map((m) => isExact ? m.ends[1] : largest(m.bytes)));
     // Cells of one size are all of the largest colour; empty cells are blank.
-    const low = Math.min(high / 4, ...[tasks, ...placed].map((m) => m.bytes.reduce((least, x) => x && x < least ? x : least, high)));
+    const low = Math.min(high / 4, ...all.map((m) => isExact ? m.ends[0] : m.bytes.reduce((least, x) => x && x < least ? x : least, high)));
     const n = data.objects.array.length;
     const object = (bin, bins) => {
       const [first, end] = [Math.ceil(bin * n / bins), Math.ceil((bin + 1) * n / bins)];
@@ -90,10 +92,11 @@ const matrix = {
     });
     const looks = ["Grey", kinds.has(2) ? "Faint pink" : "Pink", kinds.has(1) ? "Strong pink" : "Pink"];
     const borders = [0, 1, 2].filter((kind) => kinds.has(kind)).map((kind) => ` ${looks[kind]} lines: borders of ${partNames()[kind]}.`).join("");
-    section.append(legend("viridis", `about ${bytesText(low)}`, `about ${bytesText(high)}`, "bytes, logarithmic"), holder,
+    section.append(legend("viridis", `${about}${bytesText(low)}`, `${about}${bytesText(high)}`, "bytes, logarithmic"), holder,
       ...(data.heaviest_edges.length ? [asText(`The ${countText(data.heaviest_edges.length, "heaviest edge")} as a table`, heaviestEdges)] : []),
-      make("p", { class: "note" }, `Cells near the diagonal are messages between objects on one PE, or on PEs whose numbers are close.${borders}`));
+      make("p", { class: "note" }, `Cells near the diagonal are messages between objects on one PE, or on PEs whose numbers are close, which may be far apart on the machine; Distances shows how far bytes travel.${borders}`));
     const share = (it) => percentText(it.metrics.remote_bytes / Math.max(1, it.metrics.total_bytes));
-    return `Share of bytes between PEs: ${pair().map(([it, name]) => `${share(it)}${spoken(it, name)}`).join(", ")}.`;
+    const senders = data.half_senders ? ` Half of the bytes between objects are sent by ${data.half_senders.toLocaleString("en")} of ${countText(n, "object")}.` : "";
+    return `Share of bytes between PEs: ${pair().map(([it, name]) => `${share(it)}${spoken(it, name)}`).join(", ")}.${senders}`;
   },
 };

@@ -37,13 +37,13 @@ const moves = {
     };
     const pairs = () => table("migrations", ["from", "to", "objects"], [...counts.keys()].filter((cell) => counts[cell]).sort((a, b) => counts[b] - counts[a] || a - b)
       .map((cell) => [name(Math.floor(cell / bins)), name(cell % bins), { value: counts[cell], text: counts[cell].toLocaleString("en") }]));
-    const hops = (bytes) => bytesText(bytes).replace("-", "−");
+    const hops = (bytes) => (bytes > 0 ? "+" : "") + bytesText(bytes).replace("-", "−");
     // Facts only: a strategy does not say why it moves an object.
     const busier = (i) => {
       const [then, now] = [was, is].map((it) => Math.max(it.load_seconds[was.pe_of[i]], it.load_seconds[is.pe_of[i]]));
       return { value: now - then, text: changeText(then, now) };
     };
-    const hasHops = is.hop_bytes_added.length > 0, heads = ["object", "from PE", "to PE", "load", "busier of both PEs", ...(hasHops ? ["hop-bytes"] : [])];
+    const hasHops = is.hop_bytes_added.length > 0, heads = ["object", "from PE", "to PE", "load", "change of the busier PE", ...(hasHops ? ["change of hop-bytes"] : [])];
     const rows = (list) => table("objects that move", heads, list.slice(0, most).map((i) => [{ value: i, text: objectName(i) }, was.pe_of[i], is.pe_of[i],
       { value: load[i], text: loadText(load[i]) }, busier(i), ...(hasHops ? [{ value: is.hop_bytes_added[i], text: hops(is.hop_bytes_added[i]) }] : [])]));
     moved.sort((a, b) => load[b] - load[a]);

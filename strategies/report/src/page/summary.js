@@ -5,10 +5,10 @@ const cost = (value, text) => (value ?? null) === null ? { value: -1, text: "–
 function runSteps() {
   const balance = (x) => cost(x, (x) => x.toFixed(3)), several = data.run_steps.some((it) => it.sync_points > 1);
   const rows = data.run_steps.map((it) => [it.step, it.strategy || "none", ...(several ? [it.sync_points] : []), it.migrations, ...it.max_over_avg.map(balance),
-    ...[it.period_seconds, it.predicted_seconds, it.next_seconds].map((time) => cost(time, secondsText))]);
-  const heads = ["step", "strategy", ...(several ? ["sync points before"] : []), "migrations", "max/avg before", "max/avg after", "time before, measured", "time after, predicted", "time after, measured"];
+    ...[it.period_seconds, it.predicted_seconds, it.next_seconds, it.decision_seconds].map((time) => cost(time, secondsText))]);
+  const heads = ["step", "strategy", ...(several ? ["sync points before"] : []), "migrations", "max/avg before", "max/avg after", "time before, measured", "time after, predicted", "time after, measured", "time of the decision"];
   return [make("h3", {}, "Steps of the run"), make("div", { class: "heads" }, table("steps of the run", heads, rows)),
-    make("p", { class: "note" }, "Times are from one sync point to the next. What is predicted, and max/avg after a step, hold for the loads that were measured before it. A time that was measured after a step contains the step itself.")];
+    make("p", { class: "note" }, "Times are from one sync point to the next. What is predicted, and max/avg after a step, hold for the loads that were measured before it. A time that was measured after a step contains the step itself, of which the decision is from the last call of at_sync to the new placement.")];
 }
 const summary = {
   id: "summary", title: "Overview",
@@ -21,7 +21,8 @@ const summary = {
     const plain = (x) => x.toLocaleString("en");
     const isSum = data.placements.some((it) => it.totals), hasOthers = data.placements.length > 1, hasLoads = loads.exists();
     const rows = data.placements.map((it, i) => {
-      const name = !hasOthers ? it.name : make("span", {}, make("button", { onclick: () => choose(i), "aria-label": `Show ${it.name} in all panels` }, it.name),
+      const shown = i ? it.name : nameBefore();
+      const name = !hasOthers ? it.name : make("span", {}, make("button", { onclick: () => choose(i), "aria-label": `Show ${shown} in all panels` }, shown),
         i === data.recommended ? make("span", { class: "mark" }, " ★ recommended") : "");
       const m = (isSum ? it.totals : it.metrics) || {}, time = isSum ? it.total_strategy_seconds : it.strategy_seconds;
       return [name, cost(hasLoads ? m.max_load_seconds : null, loadText), cost(m.phases_seconds, loadText), cost(hasLoads ? m.imbalance : null, (x) => (x + 1).toFixed(3)),
@@ -36,7 +37,7 @@ const summary = {
     const isTimed = (before().metrics.step_seconds ?? null) !== null;
     if (data.recommended !== null) section.append(make("p", { class: "note" }, isTimed
       ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
-      : "Recommended by a rule of thumb, because the costs of messages are unknown: at most 5 % more load than the least; among these, 1 % of load is worth 10 % of hop-bytes."));
+      : "Recommended by a rule of thumb, because the costs of messages are unknown: at most 5 % more load than the least; among these, 1 % of load is worth 10 % of hop-bytes, or moving all objects."));
     if (hasOthers) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
     if (data.run_steps.length > 1) section.append(...runSteps());
     data.refusals.forEach(([name, reason]) => section.append(make("p", { class: "note" }, `No answer from ${name}: ${reason}.`)));

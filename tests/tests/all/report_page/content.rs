@@ -102,13 +102,17 @@ fn several_steps_are_added_up_where_they_are_compared() {
     );
     let order = "[...document.querySelectorAll('main tbody tr')].map((it) => it.cells[0].innerText).join()";
     let sorted = tab.text(order);
-    assert!(sorted.ends_with("DummyLB,as recorded"), "{sorted}");
+    assert!(sorted.ends_with("DummyLB,before (as recorded)"), "{sorted}");
     tab.value("choose(1)");
     assert_eq!(tab.text(order), sorted);
     tab.open(&file, "panel=loads");
     assert_eq!(tab.text("document.querySelector('main h2').textContent"), format!("Loads at step {step}"));
     tab.open(&file, "panel=steps");
     let words = tab.text("document.querySelector('output').textContent");
+    // The same max/avg as the text of the replay has for this step.
+    let of_step = sandbox.run(&format!("{line} --step {step} --format json")).document();
+    let imbalance = of_step["before"]["imbalance"].as_f64().expect("a number");
+    assert!(words.contains(&format!(" ({:.3} times the mean) before", 1.0 + imbalance)), "{words}");
     assert!(
         words.starts_with(&format!(" {step}: ")) && words.ends_with("(the step of the other panels)"),
         "{words}"
@@ -195,6 +199,12 @@ fn placements_with_fewer_migrations_are_a_curve() {
     // The address may have the name of the tab.
     tab.open(&sandbox.path().join("a.html"), "panel=migrations&theme=light");
     tab.photograph("fewer-migrations");
+    let words =
+        tab.text("[...document.querySelectorAll('main svg text')].map((it) => it.textContent).join(' ')");
+    assert!(
+        words.contains(&format!(" {} migrations (axis of square roots)", migrations.last().expect("one"))),
+        "{words}"
+    );
     // The placement before is a point of both curves, too.
     let circles = tab.value("document.querySelectorAll('polyline ~ circle').length").as_u64();
     assert_eq!(circles, Some(2 * (points.len() as u64 + 1)));

@@ -63,7 +63,14 @@ fn a_map_on_a_tree_is_an_icicle() {
         check(&mut tab, 0, place(level, vertex, width, is_down), VIRIDIS);
         check(&mut tab, 0, place(level, vertex, width, !is_down), NO_BYTES);
     }
+    let heads = tab.text("[...document.querySelectorAll('main h3')].map((it) => it.textContent).join('; ')");
+    let ties = ["before: 4 busiest links, such as ", ", 1.00 ms each; ", ": 2 busiest links, such as "];
+    assert!(ties.iter().all(|text| heads.contains(text)), "{heads}");
     assert_eq!(document["heaviest_edges"], serde_json::json!([[0, 3, 1_000_000], [1, 2, 1]]));
+    assert_eq!(
+        (&document["half_senders"], &document["matrix"]["ends"]),
+        (&1.into(), &serde_json::json!([1, 1_000_000]))
+    );
     let [a, b] = places(&document, [0, 3]);
     assert_eq!(a / 2, b / 2, "the tasks are below one switch");
     for switch in [0.0, 1.0] {
@@ -81,6 +88,10 @@ fn a_map_on_a_tree_is_an_icicle() {
         assert!(text.contains(row), "{text}");
     }
     tab.open(&sandbox.path().join("tree.html"), "panel=matrix&theme=light");
+    assert_eq!(
+        tab.text("document.querySelector('.legend').innerText.trim().split('\\n').join(' to ')"),
+        "bytes, logarithmic to 1 B to 1.00 MB"
+    );
     // 44 pixels for the numbers of tasks and PEs.
     let middle = |task: u64| 44.0 + (task as f64 + 0.5) / 4.0 * 380.0;
     check(&mut tab, 0, (middle(3), middle(0)), VIRIDIS);

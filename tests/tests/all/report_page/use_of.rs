@@ -47,10 +47,10 @@ fn tabs_and_tables_are_used_with_keys() {
     assert_eq!(focused(&mut tab), "strategy");
     tab.press("Enter");
     let order = "[...document.querySelectorAll('main tbody button')].map((it) => it.textContent).join(' ')";
-    assert_eq!(tab.text(order), "GreedyLB PoiseLB RefineLB in blocks");
+    assert_eq!(tab.text(order), "GreedyLB PoiseLB RefineLB before (in blocks)");
     assert_eq!(tab.text("document.querySelector('th').getAttribute('aria-sort')"), "ascending");
     tab.press("Enter");
-    assert_eq!(tab.text(order), "in blocks RefineLB PoiseLB GreedyLB");
+    assert_eq!(tab.text(order), "before (in blocks) RefineLB PoiseLB GreedyLB");
     tab.value("document.querySelector('main tbody button').focus()");
     for _ in 0..5 {
         tab.press("ArrowDown");
