@@ -114,7 +114,7 @@ impl RunReport {
         let gain = step.before.gain_seconds(&step.after);
         let chosen = match step.after.migrations {
             0 => "; no step moved an element",
-            _ if gain > 0.0 => ", which gained most",
+            _ if gain > 0.0 => ", with the largest predicted gain",
             _ => "; no step gained time",
         };
         data.step = (steps > 1).then_some(step.step);

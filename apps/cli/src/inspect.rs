@@ -5,7 +5,7 @@ use std::path::Path;
 use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::constraints::Constraints;
 use equipoise_model::costs::Costs;
-use equipoise_model::database::{Edge, End, Summary, Volumes};
+use equipoise_model::database::{Edge, End, Summary, Volumes, charm};
 use equipoise_model::graph::Graph;
 use equipoise_model::quote::quoted;
 use equipoise_model::table::{aligned, bytes, count, pairs, percent, seconds};
@@ -281,12 +281,6 @@ fn heaviest_edges(database: &Database, count: usize) -> Vec<HeavyEdge> {
     order.into_iter().take(count).map(heavy).collect()
 }
 
-/// The number of an object in its array: in dumps of Charm++, ids are this number plus 2^48 times that of the array.
-fn number_in(array: &str, id: u64) -> u64 {
-    const BITS: u32 = 48;
-    if array == format!("array {}", id >> BITS) { id & ((1 << BITS) - 1) } else { id }
-}
-
 fn array_name(database: &Database, array: u32) -> String {
     database.arrays.get(array as usize).cloned().unwrap_or_else(|| format!("array {array}"))
 }
@@ -299,7 +293,7 @@ pub(crate) fn end_name(database: &Database, end: End) -> String {
             let o = &database.objects[object as usize];
             let array = array_name(database, o.array);
             if o.index.coordinates().is_empty() {
-                format!("{array}#{}", number_in(&array, o.id))
+                format!("{array}#{}", charm::id_in_array(&array, o.id))
             } else {
                 format!("{array}{:?}", o.index)
             }

@@ -45,6 +45,7 @@ pub use links::link_loads;
 pub use load::LoadBound;
 pub(crate) use load::{ROUNDING, is_lighter, pour};
 pub use sentence::sentence;
+pub(crate) use step_seconds::hop_byte_seconds;
 pub use step_seconds::{migration_seconds, step_seconds};
 
 /// The metrics of a placement on a machine.

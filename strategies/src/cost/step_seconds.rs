@@ -35,29 +35,72 @@ const MOST_HOP_BYTES: f64 = 4.0;
 /// # Panics
 /// As [`Metrics::of`](super::Metrics::of).
 pub fn step_seconds(database: &Database, topology: &dyn Topology, placement: &[u32]) -> Option<f64> {
-    let costs = database.costs.as_ref().filter(|_| database.communication_recorded)?;
-    if !database.constraints.phases.is_empty() {
-        return None;
+    let period = Period::of(database, topology)?;
+    let longest = f64::max(period.slowest(placement), period.busiest(placement));
+    Some(longest + period.rest * growth(database, topology, [&period.recorded, placement]))
+}
+
+/// What a hop-byte costs in the recorded period, in seconds of a PE: all PEs wait for a part of the rest, and for the busiest link where it
+/// takes longer than the slowest PE. None if that is unknown, and if no PE waits.
+pub(crate) fn hop_byte_seconds(database: &Database, topology: &dyn Topology) -> Option<f64> {
+    let period = Period::of(database, topology)?;
+    let on_link = (period.busiest(&period.recorded) - period.slowest(&period.recorded)).max(0.0);
+    let hop_bytes = travel(database, topology, &period.recorded).hop_bytes as f64;
+    let waits = (WAITING * period.rest + on_link) * database.pes.len() as f64;
+    (waits > 0.0 && hop_bytes > 0.0).then(|| waits / hop_bytes)
+}
+
+/// The recorded period, and what explains it.
+struct Period<'a> {
+    database: &'a Database,
+    topology: &'a dyn Topology,
+    costs: &'a Costs,
+    recorded: Vec<u32>,
+    /// By PE: the handling of messages with the recorded placement, with the part of the costs that is credible.
+    handled: Vec<f64>,
+    /// The credible parts of the costs of messages and of links.
+    of_messages: f64,
+    of_links: f64,
+    /// What neither the slowest PE nor the busiest link explains, in seconds.
+    rest: f64,
+}
+
+impl<'a> Period<'a> {
+    fn of(database: &'a Database, topology: &'a dyn Topology) -> Option<Self> {
+        let costs = database.costs.as_ref().filter(|_| database.communication_recorded)?;
+        if !database.constraints.phases.is_empty() {
+            return None;
+        }
+        let seconds = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
+        if seconds <= 0.0 {
+            return None;
+        }
+        let recorded = database.placement();
+        let mut handled = handling(database, costs, &recorded);
+        let of_messages = credible(database, &handled, seconds);
+        handled.iter_mut().for_each(|handled| *handled *= of_messages);
+        let mut period =
+            Period { database, topology, costs, recorded, handled, of_messages, of_links: 1.0, rest: 0.0 };
+        let on_link = period.busiest(&period.recorded);
+        period.of_links = (seconds / on_link).min(1.0);
+        let longest = period.slowest(&period.recorded).max(period.of_links * on_link);
+        period.rest = (seconds - longest).max(0.0);
+        Some(period)
     }
-    let period = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
-    if period <= 0.0 {
-        return None;
+
+    /// The time of the slowest PE.
+    fn slowest(&self, placement: &[u32]) -> f64 {
+        let mut handles = handling(self.database, self.costs, placement);
+        handles.iter_mut().for_each(|seconds| *seconds *= self.of_messages);
+        slowest(self.database, &self.handled, &handles, placement)
     }
-    let recorded = database.placement();
-    let mut handled = handling(database, costs, &recorded);
-    let of_messages = credible(database, &handled, period);
-    handled.iter_mut().for_each(|seconds| *seconds *= of_messages);
-    let busiest =
-        |placement: &[u32]| costs.links.map_or(0.0, |limits| busiest(database, topology, &limits, placement));
-    let of_links = (period / busiest(&recorded)).min(1.0);
-    // The time of the slowest PE or of the busiest link.
-    let longest = |placement: &[u32]| {
-        let mut handles = handling(database, costs, placement);
-        handles.iter_mut().for_each(|seconds| *seconds *= of_messages);
-        slowest(database, &handled, &handles, placement).max(of_links * busiest(placement))
-    };
-    let rest = (period - longest(&recorded)).max(0.0);
-    Some(longest(placement) + rest * growth(database, topology, [&recorded, placement]))
+
+    /// The time of the busiest link or port.
+    fn busiest(&self, placement: &[u32]) -> f64 {
+        let limits = self.costs.links;
+        let of = |limits| busiest(self.database, self.topology, &limits, placement);
+        self.of_links * limits.map_or(0.0, of)
+    }
 }
 
 /// How many times as long as with the first placement the rest of a period is with the second one.
@@ -233,6 +276,24 @@ mod tests {
         check(&limits(Some(4.0), None), "mesh:2", [0, 1, 0], Some(1.0 + 4.0));
         check(&limits(Some(4.0), Some(2.0)), "mesh:2", [0, 1, 0], Some(4.0));
         check(&limits(Some(4.0), Some(2.0)), "mesh:2", [1, 0, 0], Some(10.0));
+    }
+
+    #[test]
+    fn a_hop_byte_costs_what_pes_wait_for_it() {
+        let machine = topology::parse("flat:2").expect("a machine");
+        // 4 s that nothing explains, half of them waits of 2 PEs for 32 bytes over one hop.
+        let mut database = recorded(Costs::default());
+        assert_eq!(hop_byte_seconds(&database, &*machine), Some(2.0 * 2.0 / 32.0));
+        // A port that takes 8 s: 2 s longer than the slowest PE, and half of the other 2 s.
+        let links = Some(LinkLimits { ejection: Some(4.0), ..LinkLimits::default() });
+        database.costs = Some(Costs { links, ..Costs::default() });
+        assert_eq!(hop_byte_seconds(&database, &*machine), Some((2.0 + 1.0) * 2.0 / 32.0));
+        // Without messages between PEs, or waits, it is unknown.
+        let together = Database { edges: Vec::new(), ..database.clone() };
+        assert_eq!(hop_byte_seconds(&together, &*machine), None);
+        database.costs = Some(Costs::default());
+        database.pes.iter_mut().for_each(|pe| pe.wall_seconds = 6.0);
+        assert_eq!(hop_byte_seconds(&database, &*machine), None);
     }
 
     #[test]

@@ -1,11 +1,15 @@
 //! The objective of placements: overload above the capacities, then hop-bytes, and the costs of moves.
 
-use equipoise_model::Database;
+use equipoise_model::{Database, Topology};
 use rayon::prelude::*;
 
 use super::machine::distance::Metric;
 use super::problem::{Problem, mean_size};
+use crate::cost::hop_byte_seconds;
 use crate::partition::bisection::csr::Csr;
+
+/// The maximum of `gamma`; no message travels so far that a larger cost differs from it.
+pub(crate) const MAX_GAMMA: f64 = 1e9;
 
 /// Costs of graphs with at least this many vertices are computed in parallel.
 const PARALLEL: usize = 1 << 16;
@@ -36,6 +40,24 @@ pub(crate) fn cost(graph: &Csr, distance: &impl Metric, block_of: &[u32]) -> i64
     } else {
         vertices.into_par_iter().map(of_vertex).sum()
     }
+}
+
+/// The hop-bytes that cost as much as moving a byte, of a database whose recorded costs are known: the byte crosses the network once as a
+/// byte of a message does, and takes PEs time, of which a mean object has its share for each byte. 1 if costs are unknown or no PE waits for
+/// messages, and 0 for task graphs, whose objects start anywhere.
+pub(crate) fn measured_gamma(database: &Database, topology: &dyn Topology) -> f64 {
+    if database.pes.iter().all(|pe| pe.wall_seconds <= 0.0) {
+        return 0.0;
+    }
+    let of_pes = || {
+        let costs = database.costs.as_ref()?.migration;
+        let all: Vec<u32> = (0..database.objects.len() as u32).collect();
+        let bytes = mean_size(database, &all)?;
+        let seconds = costs.send_seconds + costs.receive_seconds;
+        let per_byte = costs.send_seconds_per_byte + costs.receive_seconds_per_byte;
+        Some((seconds / bytes + per_byte) / hop_byte_seconds(database, topology)?)
+    };
+    (1.0 + of_pes().unwrap_or(0.0)).min(MAX_GAMMA)
 }
 
 /// By movable vertex: the cost of moving it to another PE, in the scale of the last layer: `gamma` hop-bytes per byte of

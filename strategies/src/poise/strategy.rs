@@ -3,7 +3,7 @@
 use equipoise_model::params::{Param, Params};
 use equipoise_model::{Assignment, Database, Topology};
 
-use super::objective::migration_costs;
+use super::objective::{MAX_GAMMA, measured_gamma, migration_costs};
 use super::problem::Problem;
 use super::report::report;
 use super::settings::{Quality, Settings};
@@ -27,8 +27,8 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
         Param {
             key: "gamma",
             default: "auto",
-            help: "cost of moving one byte of an object, in hop-bytes, at most 1e9; 0: moves are free; `auto`: 1 if a program \
-                   was recorded, 0 for a task graph",
+            help: "cost of moving one byte of an object, in hop-bytes, at most 1e9; 0: moves are free; `auto`: from the \
+                   measured costs of migrations and the time that PEs wait for messages, 1 if these are unknown, 0 for a task graph",
         },
         Param {
             key: "restarts",
@@ -62,9 +62,6 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     },
 };
 
-/// The maximum of `gamma`; no message travels so far that a larger cost differs from it.
-const MAX_GAMMA: f64 = 1e9;
-
 /// The maximum number of restarts; larger values are rejected, since further restarts hardly improve the result.
 const MAX_RESTARTS: usize = 1000;
 
@@ -75,7 +72,7 @@ pub struct PoiseLb {
     pub quality: Quality,
     /// Allowed max/avg - 1.
     pub imbalance: f64,
-    /// The cost of moving one byte, in hop-bytes; `None`: 1 if a program was recorded, else 0.
+    /// The cost of moving one byte, in hop-bytes; `None`: from measured costs, 1 if these are unknown, 0 for a task graph.
     pub gamma: Option<f64>,
     /// The number of mappings from scratch; `None`: the number of the quality preset.
     pub restarts: Option<usize>,
@@ -143,8 +140,7 @@ impl PoiseLb {
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
         settings.restarts = self.restarts.unwrap_or(settings.restarts);
-        let is_recorded = database.pes.iter().any(|pe| pe.wall_seconds > 0.0);
-        let gamma = self.gamma.unwrap_or(if is_recorded { 1.0 } else { 0.0 });
+        let gamma = self.gamma.unwrap_or_else(|| measured_gamma(database, topology));
         let mut problem =
             Problem::new(database, topology, &available, self.imbalance, gamma, settings.opens_rings)?;
         if problem.movable == 0 {

@@ -1,6 +1,7 @@
 //! Tests of several files together: refinement saves what it returns, and the limits of loads, moves and links hold on
 //! machines of all kinds.
 
+use equipoise_model::costs::{Costs, EndCosts};
 use equipoise_model::database::{Edge, End};
 use equipoise_model::random::generator;
 use equipoise_model::{Database, graph, topology};
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use super::board::Homes;
 use super::bound::cost_bound;
 use super::machine::distance::with_metric;
-use super::objective::cost;
+use super::objective::{cost, measured_gamma};
 use super::one_to_one::tabu;
 use super::problem::Problem;
 use super::refinement::repair::repair;
@@ -192,6 +193,24 @@ fn gamma_controls_the_number_of_moves() {
     assert_eq!(curve[3].0, 0, "the loads are balanced");
     assert!(curve.windows(2).all(|pair| pair[0].0 >= pair[1].0 && pair[0].1 <= pair[1].1), "{curve:?}");
     assert!(curve[0].1 * 3 < curve[3].1, "{curve:?}");
+}
+
+#[test]
+fn measured_costs_say_what_moves_cost() {
+    let machine = topology::parse("flat:2").expect("a machine");
+    let mut tasks = tasks(2, &[1.0, 1.0], &[(0, 1, 32)]);
+    let gamma = |tasks: &Database| measured_gamma(tasks, &*machine);
+    assert_eq!(gamma(&tasks), 0.0, "a task graph");
+    tasks.pes.iter_mut().for_each(|pe| pe.wall_seconds = 6.0);
+    tasks.objects.iter_mut().for_each(|object| object.bytes = Some(10));
+    assert_eq!(gamma(&tasks), 1.0, "no costs");
+    // PEs wait for half of 5 s, for 32 bytes. A move takes 1 s, and 0.5 s per byte.
+    let migration = EndCosts { send_seconds: 1.0, receive_seconds_per_byte: 0.5, ..EndCosts::default() };
+    tasks.costs = Some(Costs { migration, ..Costs::default() });
+    let hop_byte_seconds = 2.5 * 2.0 / 32.0;
+    assert!((gamma(&tasks) - (1.0 + (0.1 + 0.5) / hop_byte_seconds)).abs() < 1e-9);
+    tasks.pes.iter_mut().for_each(|pe| pe.wall_seconds = 1.0);
+    assert_eq!(gamma(&tasks), 1.0, "no PE waits");
 }
 
 #[test]

@@ -34,7 +34,7 @@ const countText = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "
 const changeText = (then, now) => then === now ? "unchanged" : then === 0 ? "none before"
   : `${now > then ? "+" : "−"}${percentText(Math.abs(now / then - 1))}`;
 const peName = (pe) => data.pes.names[pe] ? `PE ${pe} (${data.pes.names[pe]})` : `PE ${pe}`;
-/** The number of an object in its array: in dumps of Charm++, ids are this number plus 2^48 times that of the array. */
+/** The id in its array of an object of a dump of Charm++, as in the function `id_in_array` that reads them. */
 const numberIn = (array, id) => array === `array ${BigInt(id) >> 48n}` ? String(BigInt(id) % (1n << 48n)) : id;
 function objectName(i) {
   const { arrays, array, index, dimensions, ids } = data.objects;

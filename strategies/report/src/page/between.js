@@ -49,6 +49,6 @@ function fewerMigrations(it) {
     grid.join("") + axis + curves.join(""));
   const rows = () => points.map((point) => [point.migrations, ...costs.map(([key, , , text]) => ({ value: point[key], text: text(point[key]) }))]);
   return make("div", {}, make("h3", {}, "with fewer migrations"), make("p", {}, enoughMigrations(points, bytesText)), picture,
-    make("p", { class: "note" }, `Each point is the placement found with at most that number of migrations that has the least load, and of equal loads the fewest hop-bytes; --max-moves chooses among them. The last one is ${it.name}. Costs are parts of those before.`),
+    make("p", { class: "note" }, `Each point is the placement found with at most that number of migrations that has the least load, and of equal loads the fewest hop-bytes; --max-moves chooses among them. The last one is ${it.name}. 100 % is the cost of the placement before.`),
     asText("Placements with fewer migrations as a table", () => table("fewer migrations", ["migrations", ...names], rows())));
 }

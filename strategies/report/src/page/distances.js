@@ -30,6 +30,6 @@ const distances = {
       section.append(make("h3", {}, "by level of the machine"));
       section.append(bars(before().levels.map(([name]) => name), levels.map((values, k) => ({ values, ink: inks[k] }))));
     }
-    return `A byte crosses ${pair().map(([it, name]) => `${it.metrics.hops_per_byte.toFixed(2)} hops${spoken(it, name)}`).join(", ")} on average.`;
+    return `A byte crosses ${pair().map(([it, name]) => `${it.metrics.hops_per_byte.toFixed(3)} hops${spoken(it, name)}`).join(", ")} on average.`;
   },
 };

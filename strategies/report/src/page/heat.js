@@ -21,7 +21,7 @@ function heatPicture(heat, [low, top], whole, label, say, columns, marks = () =>
       else {
         context.fillStyle = variable("--frame");
         context.beginPath();
-        [[x - 4, -6], [x + 4, -6], [x, 0]].forEach((corner) => context.lineTo(...corner));
+        [[x - 4, -5], [x + 4, -5], [x, 0]].forEach((corner) => context.lineTo(...corner));
         context.fill();
       }
     }
@@ -71,7 +71,7 @@ const steps = {
   lacks: "It needs several load-balancing steps.",
   draw(section) {
     const maps = [[data.steps, "before each step", "--before"]];
-    if (data.placements.length && after().steps) maps.push([after().steps, `after each step (${after().name})`, "--after"]);
+    if (data.placements.length && after().steps) maps.push([after().steps, `after each step (${after().name}), with the loads before it`, "--after"]);
     const top = Math.max(...maps.map(([heat]) => heat.largest)) || 1, last = data.steps.columns.length - 1;
     // From the least load, so that differences can be seen, but small ones do not look large.
     const low = Math.min(0.9 * top, ...maps.map(([heat]) => heat.cells.reduce((a, b) => a < b ? a : b) / 1000 * heat.largest));
@@ -127,7 +127,7 @@ const timeline = {
   lacks: "It needs a run with --record or --perfetto.",
   draw(section) {
     const all = data.recorded_timeline ? [[data.recorded_timeline, "recorded", data.timeline_steps], [data.timeline, "simulated", []]] : [[data.timeline, "", data.timeline_steps]];
-    section.append(legend("cividis", "idle", "busy", "part of the time"));
+    section.append(legend("cividis", "not busy", "busy", "part of the time"));
     const means = all.map(([heat, name, steps]) => `${percentText(drawTimeline(section, heat, name, steps))}${name && ` (${name})`}`);
     const begin = all[0][0].columns[0];
     return `PEs are busy ${means.join(", ")} of the time on average; otherwise they wait, or handle messages.${begin > 0 ? ` The recording begins at ${secondsText(begin)}; earlier events were dropped.` : ""}`;

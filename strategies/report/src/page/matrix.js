@@ -52,9 +52,9 @@ function matrixPicture(m, title, { lines, labels, axis }, low, high, what) {
     const bytes = m.bytes[from * m.bins + to];
     return `${what(from, m.bins)} to ${what(to, m.bins)}: ${bytes ? `about ${bytesText(bytes)}` : "nothing"}`;
   };
-  const whole = margin + size, cell = size / m.bins;
+  const whole = margin + size, cell = size / m.bins, joined = Math.ceil(data.objects.array.length / m.bins);
   return make("div", {}, make("h3", {}, title), picture(whole, whole, `Bytes between objects, ${title}`, draw, at, [margin, margin, cell, cell]),
-    make("div", { class: "axis" }, `Row: sender; column: receiver. ${axis}`));
+    make("div", { class: "axis" }, `Row: sender; column: receiver. ${axis}${joined > 1 ? ` A cell joins ${joined} senders and ${joined} receivers.` : ""}`));
 }
 /** The edges with most bytes, and where their objects are. */
 function heaviestEdges() {
@@ -71,14 +71,14 @@ const matrix = {
     const isExact = all.every((m) => m.isExact), about = isExact ? "" : "about ";
     const high = Math.max(...all.map((m) => isExact ? m.ends[1] : largest(m.bytes)));
     // Cells of one size are all of the largest colour; empty cells are blank.
-    const low = Math.min(high / 4, ...all.map((m) => isExact ? m.ends[0] : m.bytes.reduce((least, x) => x && x < least ? x : least, high)));
+    const least = Math.min(...all.map((m) => isExact ? m.ends[0] : m.bytes.reduce((least, x) => x && x < least ? x : least, high))), low = Math.min(high / 4, least);
     const n = data.objects.array.length;
     const object = (bin, bins) => {
       const [first, end] = [Math.ceil(bin * n / bins), Math.ceil((bin + 1) * n / bins)];
       return end - first === 1 ? objectName(first) : `${objectName(first)} and ${end - first - 1} following`;
     };
     const step = Math.max(1, roundStep(n / 8)), positions = Array.from({ length: Math.ceil(n / step) }, (_, k) => [(k * step + 0.5) / n, (k * step).toLocaleString("en")]);
-    const holder = make("div", { class: "pair triple" }, matrixPicture(tasks, "in the order of tasks", { lines: [], labels: positions, axis: "Numbers: positions of objects." }, low, high, object));
+    const holder = make("div", { class: "pair triple" }, matrixPicture(tasks, "in the order of objects", { lines: [], labels: positions, axis: "Numbers: positions of objects." }, low, high, object));
     const kinds = new Set();
     pair().forEach(([it, name], k) => {
       const order = it.pe_of.map((_, i) => i).sort((a, b) => it.pe_of[a] - it.pe_of[b] || a - b);
@@ -92,7 +92,8 @@ const matrix = {
     });
     const looks = ["Grey", kinds.has(2) ? "Faint pink" : "Pink", kinds.has(1) ? "Strong pink" : "Pink"];
     const borders = [0, 1, 2].filter((kind) => kinds.has(kind)).map((kind) => ` ${looks[kind]} lines: borders of ${partNames()[kind]}.`).join("");
-    section.append(legend("viridis", `${about}${bytesText(low)}`, `${about}${bytesText(high)}`, "bytes, logarithmic"), holder,
+    const ends = least === high ? ["", ""] : [low, high].map((bytes) => `${about}${bytesText(bytes)}`);
+    section.append(legend("viridis", ...ends, least === high ? `${about}${bytesText(high)} in each cell` : "bytes, logarithmic"), holder,
       ...(data.heaviest_edges.length ? [asText(`The ${countText(data.heaviest_edges.length, "heaviest edge")} as a table`, heaviestEdges)] : []),
       make("p", { class: "note" }, `Cells near the diagonal are messages between objects on one PE, or on PEs whose numbers are close, which may be far apart on the machine; Distances shows how far bytes travel.${borders}`));
     const share = (it) => percentText(it.metrics.remote_bytes / Math.max(1, it.metrics.total_bytes));

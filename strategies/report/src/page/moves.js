@@ -80,7 +80,7 @@ const moves = {
     make("div", {}, make("h3", {}, "objects that move, heaviest first"), search, list,
       moved.length > most ? make("p", { class: "note" }, `The table has the ${most.toLocaleString("en")} heaviest objects; the search finds the others.`) : undefined)));
     const bytes = is.metrics.migrated_bytes;
-    section.append(make("p", { class: "note" }, `The last columns say what changes: the larger load of the two PEs${hasHops ? ", and the hop-bytes of the object" : ""}. An object for which nothing improves may make room for another one, or follow one.`));
+    section.append(make("p", { class: "note" }, `The last columns say what changes by all migrations together: the larger load of the two PEs${hasHops ? ", and the hop-bytes of the object" : ""}. An object for which nothing improves may make room for another one, or follow one.`));
     if (is.between.length > 1) section.append(fewerMigrations(is));
     return `${is.name} moves ${moved.length.toLocaleString("en")} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}.`;
   },

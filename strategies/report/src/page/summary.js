@@ -17,7 +17,8 @@ const summary = {
   draw(section) {
     data.sentences.slice(1).forEach((sentence) => section.append(make("p", {}, sentence)));
     if (!data.placements.length) return "";
-    after().sentences.forEach((sentence) => section.append(make("p", {}, `${after().name}: ${sentence}`)));
+    // The lead of a recommendation contains its sentence.
+    after().sentences.filter((sentence) => !data.sentences[0].includes(sentence)).forEach((sentence) => section.append(make("p", {}, `${after().name}: ${sentence}`)));
     const plain = (x) => x.toLocaleString("en");
     const isSum = data.placements.some((it) => it.totals), hasOthers = data.placements.length > 1, hasLoads = loads.exists();
     const rows = data.placements.map((it, i) => {
@@ -29,15 +30,15 @@ const summary = {
         cost(m.step_seconds, secondsText), cost(m.hops_per_byte, (x) => x.toFixed(3)), cost(m.remote_bytes, bytesText),
         cost(m.max_link_bytes, bytesText), cost(i ? m.migrations : null, plain), cost(i ? m.migration_seconds : null, secondsText), cost(time, secondsText)];
     });
-    const heads = [hasOthers ? "strategy" : "placement", "largest load", "slowest PE, all phases", "max/avg", isSum ? "predicted time" : "predicted period", "hops per byte", "bytes between PEs", "busiest link", "migrations", "time of migrations", "strategy time"];
+    const heads = [hasOthers ? "strategy" : "placement", "largest load", "slowest PE, all phases", "max/avg", isSum ? "predicted time" : "predicted period", "hops per byte", "bytes between PEs", "busiest link", "migrations", "time of migrations, predicted", "strategy time"];
     const kept = heads.map((_, at) => at === 0 || rows.some((row) => row[at].value !== -1));
     const only = (row) => row.filter((_, at) => kept[at]);
     if (isSum) section.append(make("h3", {}, `Sums over ${countText(data.steps.columns.length, "step")}`));
-    section.append(make("div", { class: "heads" }, table("placements", only(heads), rows.map(only), 200, (i) => (i === state.after ? { "aria-current": "true" } : {}))));
+    section.append(make("div", { class: "heads whole" }, table("placements", only(heads), rows.map(only), 200, (i) => (i === state.after ? { "aria-current": "true" } : {}))));
     const isTimed = (before().metrics.step_seconds ?? null) !== null;
     if (data.recommended !== null) section.append(make("p", { class: "note" }, isTimed
       ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
-      : "Recommended by a rule of thumb, because the costs of messages are unknown: at most 5 % more load than the least; among these, 1 % of load is worth 10 % of hop-bytes, or moving all objects."));
+      : "Recommended by a rule of thumb, because the costs of messages are unknown: at most 5 % more load than the least; among these, 1 % more load must save about 10 % of the hop-bytes, or the moves of all objects."));
     if (hasOthers) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
     if (data.run_steps.length > 1) section.append(...runSteps());
     data.refusals.forEach(([name, reason]) => section.append(make("p", { class: "note" }, `No answer from ${name}: ${reason}.`)));

@@ -227,15 +227,23 @@ fn read_object(
     Ok(((array, id), object))
 }
 
+/// The bits of combined ids below the number of the array.
+const ID_BITS: u32 = 48;
+
 /// Combines an array number and an id in the array into one id.
 ///
 /// Both are small in practice (an id has the creating PE above bit 16). If one does not fit, the plain id is used; the
 /// consistency check rejects the file if ids collide.
 fn unique_id(array: i32, id: u64) -> u64 {
     match u16::try_from(array) {
-        Ok(array) if id < 1 << 48 => u64::from(array) << 48 | id,
+        Ok(array) if id < 1 << ID_BITS => u64::from(array) << ID_BITS | id,
         _ => id,
     }
+}
+
+/// The id in its array of an object of this combined id, of an array with this name; the id itself in files of others.
+pub fn id_in_array(array: &str, id: u64) -> u64 {
+    if array == format!("array {}", id >> ID_BITS) { id & ((1 << ID_BITS) - 1) } else { id }
 }
 
 fn read_communication(

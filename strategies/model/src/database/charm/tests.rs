@@ -191,6 +191,8 @@ fn decodes_both_layouts_and_all_kinds_of_communication() {
         let objects = database.objects.iter().map(|o| (o.id, o.array, o.pe, o.migratable, o.load_seconds));
         let expected = [(7 << 48 | 5, 0, 0, true, 0.75), (9 << 48 | 5, 1, 1, false, 0.375)];
         assert_eq!(objects.collect::<Vec<_>>(), expected);
+        assert_eq!(expected.map(|(id, array, ..)| id_in_array(&database.arrays[array as usize], id)), [5, 5]);
+        assert_eq!(id_in_array("Block", 7 << 48 | 5), 7 << 48 | 5, "the array has no number");
         let pes = database.pes.iter().map(|pe| (pe.speed, pe.idle_seconds)).collect::<Vec<_>>();
         assert_eq!(pes, [(1.0, 0.0), (0.5, 0.25)]);
     }
