@@ -144,9 +144,14 @@ impl<M> Pieces<M> {
         runs.into_iter().all(&mut follows) && end == u64::from(len)
     }
 
+    /// Sorts by rank. In a function of its own, because each place with a sort would compile it again for each type of messages.
+    fn sort(&mut self) {
+        self.0.sort_unstable_by_key(|piece| piece.start);
+    }
+
     /// The contributions by rank, if none are combined.
     pub(crate) fn into_ranks(mut self) -> impl Iterator<Item = (u32, M)> {
-        self.0.sort_unstable_by_key(|piece| piece.start);
+        self.sort();
         self.0.into_iter().map(|piece| (piece.start, piece.msg))
     }
 
@@ -181,7 +186,7 @@ impl<M> Pieces<M> {
     /// Sorts and joins runs that arrived out of order.
     pub(crate) fn merge(&mut self, combine: impl Fn(M, M) -> M) {
         if self.0.len() > 1 {
-            self.0.sort_unstable_by_key(|piece| piece.start);
+            self.sort();
             let pieces = std::mem::take(&mut self.0);
             for piece in pieces {
                 self.push(piece, &combine);
@@ -196,7 +201,7 @@ impl<M> Pieces<M> {
 
     /// The value of the whole tree; a missing rank is replaced by its sibling.
     pub(crate) fn fold(mut self, combine: impl Fn(M, M) -> M) -> Option<M> {
-        self.0.sort_unstable_by_key(|piece| piece.start);
+        self.sort();
         // Of each entry: its start, the level of the smallest run that contains this entry and the one below, its value.
         let mut stack: Vec<(u32, u32, M)> = Vec::new();
         for piece in self.0 {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use equipoise_model::assignment::Note;
-use equipoise_model::database::{DatabaseError, Inconsistent, Summary};
+use equipoise_model::database::{DatabaseError, Inconsistent, Object, Summary};
 use equipoise_model::topology::MAX_PES;
 use equipoise_model::{Assignment, Database, Topology};
 
@@ -32,7 +32,7 @@ pub use predictions::Predictions;
 pub use request::{Request, recorded_machine};
 
 /// A recorded step and the result of each strategy.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Replay {
     /// The totals of the record.
     pub database: Summary,
@@ -41,6 +41,9 @@ pub struct Replay {
     pub recorded_pes: Option<usize>,
     /// The costs of the placement before.
     pub before: Metrics,
+    /// Whether the placement before may be kept: no object is on an unavailable PE, and there are no constraints, which it may break.
+    #[serde(skip)]
+    pub may_keep: bool,
     /// The strategies that gave an answer, in the order of the request.
     pub strategies: Vec<Row>,
     /// The strategies that gave no answer, in the same order.
@@ -183,30 +186,6 @@ impl Classified for ReplayError {
     }
 }
 
-impl Replay {
-    /// The name of the placement before.
-    pub fn name_before(&self) -> &'static str {
-        if self.recorded_pes.is_some() { "(in blocks)" } else { "(as recorded)" }
-    }
-
-    /// The objects, as in "64 objects (3 cannot move)".
-    pub fn objects(&self) -> String {
-        let Summary { objects, migratable_objects, .. } = self.database;
-        let fixed = objects - migratable_objects;
-        let all = count(objects as u128, "object");
-        if fixed > 0 { format!("{all} ({fixed} cannot move)") } else { all }
-    }
-
-    /// A sentence about the placement before, if it is not the recorded one.
-    pub fn remapped(&self) -> Option<String> {
-        let recorded = count(self.recorded_pes? as u64, "PE");
-        let on = count(self.database.pes as u64, "PE");
-        Some(format!(
-            "Recorded on {recorded}; the replay begins with the objects in blocks on {on}, without background load."
-        ))
-    }
-}
-
 /// The refusal of a strategy that reads communication, for a step without recorded communication.
 const NOT_RECORDED: &str = "the strategy needs communication, which was not recorded; run the program with \
      --lb-comm on";
@@ -266,7 +245,10 @@ pub fn replay(
     let refusal = |(name, error): (String, StrategyError)| Refusal { name, error: error.to_string() };
     let refusals = refused.into_iter().map(refusal).collect();
     let before = Metrics::full(database, topology, &database.placement());
-    Ok(Replay { database: database.summary(), recorded_pes: None, before, strategies: rows, refusals })
+    let is_available = |object: &Object| database.pes[object.pe as usize].available;
+    let may_keep = database.constraints.is_empty() && database.objects.iter().all(is_available);
+    let database = database.summary();
+    Ok(Replay { database, recorded_pes: None, before, may_keep, strategies: rows, refusals })
 }
 
 #[cfg(test)]

@@ -233,11 +233,17 @@ impl<T: Chare> Manager for Elements<T> {
 }
 
 impl<T: Chare> Elements<T> {
+    /// The ranks of elements for which messages are kept, ascending.
+    pub(super) fn early_ranks(&self) -> Vec<u32> {
+        let mut ranks: Vec<u32> = self.early.keys().copied().collect();
+        ranks.sort_unstable();
+        ranks
+    }
+
     /// Adds the messages for those elements that are not here.
     fn early_messages(&self, pe: &PeCx, waiting: &mut Waiting, is_missing: impl Fn(u32) -> bool) {
-        let mut early: Vec<_> = self.early.iter().filter(|(rank, _)| is_missing(**rank)).collect();
-        early.sort_unstable_by_key(|(rank, _)| **rank);
-        for (&rank, messages) in early {
+        for rank in self.early_ranks().into_iter().filter(|&rank| is_missing(rank)) {
+            let Some(messages) = self.early.get(&rank) else { continue };
             let (name, verb) = (self.port.name(rank), if messages.len() == 1 { "waits" } else { "wait" });
             let messages = count(messages.len() as u64, "message");
             waiting.line(Some(pe.out.rank), format!("{messages} {verb} for {name}, which does not exist"));

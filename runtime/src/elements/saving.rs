@@ -48,8 +48,8 @@ impl<T: Chare> Elements<T> {
                  end {name} before it is inserted again"
             ));
         }
-        let mut early: Vec<(u32, &Vec<T::Msg>)> = self.early.iter().map(|(&rank, all)| (rank, all)).collect();
-        early.sort_unstable_by_key(|(rank, _)| *rank);
+        let of_rank = |rank| self.early.get(&rank).map(|all| (rank, all));
+        let early: Vec<(u32, &Vec<T::Msg>)> = self.early_ranks().into_iter().filter_map(of_rank).collect();
         let rest = self.port.with_totals(|totals| {
             let rest = RestOf { early: &early, quiet: &*self.port.quiet.borrow(), totals };
             part.record(|bytes| codec::encode_into(&rest, bytes))

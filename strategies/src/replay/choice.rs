@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 use equipoise_model::table::{bytes, count, seconds};
 
-use super::Row;
+use super::{Replay, Row};
 use crate::cost::{Metrics, is_lighter};
 
 /// An answer with more than this part of load above the least is not recommended.
@@ -74,7 +74,8 @@ fn best_by_rule(rows: &[Row]) -> Option<&Row> {
 
 /// Why `best` is recommended, for costs that are sums over `periods`, as the end of a line: what it gains and loses against the row with the least load. Below that, the row
 /// with the fewest hop-bytes. Both only where hop-bytes differ by more than [`TOLERANCE`].
-pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize) -> String {
+pub(super) fn reasons(best: &Row, replay: &Replay, periods: usize) -> String {
+    let Replay { before, strategies: rows, may_keep, .. } = replay;
     let mut text = String::new();
     if let (Some(after), Some(before)) = (best.after.step_seconds, before.step_seconds) {
         let each = if periods == 1 { "a period".into() } else { format!("for {periods} periods") };
@@ -83,14 +84,18 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
             [after, before] if after == before => _ = write!(text, " Predicted: {after} {each}, as before."),
             [after, before] => {
                 _ = write!(text, " Predicted: {after} instead of {before} {each}");
-                text.push_str(if is_loss { ": that is a loss, so keep the placement before." } else { "." });
+                text.push_str(match (is_loss, may_keep) {
+                    (false, _) => ".",
+                    (true, true) => ": that is a loss, so keep the placement before.",
+                    (true, false) => ": that is a loss, so keep the placement before if constraints and available PEs allow it.",
+                });
             }
         }
     }
     text.push_str(&of_load(best, rows));
     if best.after.step_seconds.is_none() {
         text.push_str(&of_hops(best, before));
-        text.push_str(&of_moves(best, rows, before));
+        text.push_str(&of_moves(best, replay));
     }
     text.push('\n');
     let Some(cost) = best.after.communication else { return text };
@@ -161,7 +166,8 @@ fn of_hops(best: &Row, before: &Metrics) -> String {
 }
 
 /// Where no time is known: what fewer moves, or none, would give.
-fn of_moves(best: &Row, rows: &[Row], before: &Metrics) -> String {
+fn of_moves(best: &Row, replay: &Replay) -> String {
+    let Replay { before, strategies: rows, may_keep, .. } = replay;
     let moved = best.migrations;
     if moved == 0 {
         return String::new();
@@ -172,7 +178,7 @@ fn of_moves(best: &Row, rows: &[Row], before: &Metrics) -> String {
     };
     let has_load =
         |metrics: &Metrics| metrics.slowest_seconds() <= best.after.slowest_seconds() * (1.0 + TOLERANCE);
-    if has_load(before) && more(before) <= 1.0 + TOLERANCE {
+    if *may_keep && has_load(before) && more(before) <= 1.0 + TOLERANCE {
         return " The placement before is as good.".into();
     }
     // Farther ways than those before would be no alternative.
@@ -226,6 +232,10 @@ mod tests {
         }
     }
 
+    fn replay(rows: &[Row], before: &Metrics) -> Replay {
+        Replay { strategies: rows.to_vec(), before: before.clone(), may_keep: true, ..Replay::default() }
+    }
+
     #[track_caller]
     fn check_best(rows: &[Row], expected: usize) {
         assert_eq!(best(rows, 1.0), Some(&rows[expected]));
@@ -270,13 +280,18 @@ mod tests {
             assert_eq!(best(&rows, horizon), Some(&rows[expected]), "{horizon}");
         }
         let before = Metrics { step_seconds: Some(1.5), ..Metrics::default() };
-        let texts = [1, 5].map(|periods| reasons(&rows[2], &rows, &before, periods));
+        let texts = [1, 5].map(|periods| reasons(&rows[2], &replay(&rows, &before), periods));
         assert_eq!(texts[0], " Predicted: 700 ms instead of 1.50 s a period.\n");
         assert_eq!(texts[1], " Predicted: 700 ms instead of 1.50 s for 5 periods.\n");
         let faster = Metrics { step_seconds: Some(0.5), ..Metrics::default() };
         assert_eq!(
-            reasons(&rows[2], &rows, &faster, 1),
+            reasons(&rows[2], &replay(&rows, &faster), 1),
             " Predicted: 700 ms instead of 500 ms a period: that is a loss, so keep the placement before.\n"
+        );
+        let forbidden = Replay { may_keep: false, ..replay(&rows, &faster) };
+        assert!(
+            reasons(&rows[2], &forbidden, 1)
+                .ends_with(" the placement before if constraints and available PEs allow it.\n")
         );
         // Where one time is unknown, none is compared.
         let unknown = [rows[0].clone(), row(0.5, 0, 7)];
@@ -286,7 +301,7 @@ mod tests {
     #[test]
     fn the_reasons_name_gain_and_loss() {
         let before = row(3.0, 1000, 0).after;
-        let reasons = |best: &Row, rows: &[Row]| reasons(best, rows, &before, 1);
+        let reasons = |best: &Row, rows: &[Row]| reasons(best, &replay(rows, &before), 1);
         let rows = [row(1.0, 1174, 71), row(1.029, 83, 54)];
         let expected = " 1.029-83-54 has 2.9 % more load than 1-1174-71 and 14 times fewer hop-bytes.\n";
         assert_eq!(reasons(&rows[1], &rows), expected);
@@ -307,7 +322,7 @@ mod tests {
     fn fewer_moves_and_the_placement_before_are_named_where_they_do() {
         let before = row(3.0, 1000, 0).after;
         let best = row(1.0, 100, 50);
-        let with = |other: Row| of_moves(&best, &[best.clone(), other], &before);
+        let with = |other: Row| of_moves(&best, &replay(&[best.clone(), other], &before));
         assert_eq!(
             with(row(1.005, 100, 20)),
             " 1-100-50 moves 50 objects; 1.005-100-20 moves 20, with at most 1 % more load."
@@ -318,10 +333,10 @@ mod tests {
         for other in [row(1.0, 100, 26), row(1.0, 1100, 20), row(1.02, 100, 20), row(1.0, 100, 0)] {
             assert_eq!(with(other), "");
         }
-        let as_good = |load, hop_bytes| of_moves(&best, &[], &row(load, hop_bytes, 0).after);
+        let as_good = |load, hop_bytes| of_moves(&best, &replay(&[], &row(load, hop_bytes, 0).after));
         assert_eq!(as_good(1.005, 100), " The placement before is as good.");
         assert_eq!([as_good(1.02, 100), as_good(1.0, 102)], [""; 2]);
-        assert_eq!(of_moves(&row(1.0, 100, 0), &[], &best.after), "", "nothing moves");
+        assert_eq!(of_moves(&row(1.0, 100, 0), &replay(&[], &best.after)), "", "nothing moves");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use equipoise_model::database::Summary;
 use equipoise_model::table::{aligned, bytes, count, pairs, seconds};
 
 use super::choice::{best, reasons};
@@ -57,8 +58,32 @@ impl Comparison {
         let best = best(&all.strategies, self.horizon)?;
         let steps = self.replays.len();
         let gain = if steps == 1 { sentence(&all.before, &best.after) } else { String::new() };
-        let reasons = reasons(best, &all.strategies, &all.before, steps);
+        let reasons = reasons(best, &all, steps);
         Some((best.name.clone(), format!("{gain}{reasons}").trim().to_string()))
+    }
+}
+
+impl Replay {
+    /// The name of the placement before.
+    pub fn name_before(&self) -> &'static str {
+        if self.recorded_pes.is_some() { "(in blocks)" } else { "(as recorded)" }
+    }
+
+    /// The objects, as in "64 objects (3 cannot move)".
+    pub fn objects(&self) -> String {
+        let Summary { objects, migratable_objects, .. } = self.database;
+        let fixed = objects - migratable_objects;
+        let all = count(objects as u128, "object");
+        if fixed > 0 { format!("{all} ({fixed} cannot move)") } else { all }
+    }
+
+    /// A sentence about the placement before, if it is not the recorded one.
+    pub fn remapped(&self) -> Option<String> {
+        let recorded = count(self.recorded_pes? as u64, "PE");
+        let on = count(self.database.pes as u64, "PE");
+        Some(format!(
+            "Recorded on {recorded}; the replay begins with the objects in blocks on {on}, without background load."
+        ))
     }
 }
 
@@ -112,7 +137,7 @@ impl Comparison {
         self.show_answers(f, replay)?;
         let Some(best) = best(&replay.strategies, self.horizon) else { return Ok(()) };
         write!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
-        f.write_str(&reasons(best, &replay.strategies, &replay.before, 1))?;
+        f.write_str(&reasons(best, replay, 1))?;
         for row in &replay.strategies {
             if let Some(sentence) = &row.sentence {
                 writeln!(f, "{}: {sentence}", row.name)?;
@@ -135,7 +160,7 @@ impl Comparison {
             seconds(all.before.max_load_seconds),
             seconds(all.before.average_load_seconds),
         )?;
-        f.write_str(&reasons(best, &all.strategies, &all.before, steps))
+        f.write_str(&reasons(best, &all, steps))
     }
 
     /// The table, and below it the strategies without an answer.
@@ -253,6 +278,7 @@ mod tests {
             database: database(step),
             recorded_pes: None,
             before: metrics(4.0, 20, 0),
+            may_keep: true,
             strategies: strategies.clone(),
             refusals: vec![],
         };

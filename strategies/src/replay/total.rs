@@ -44,6 +44,7 @@ pub(super) fn total(steps: &[Replay]) -> Replay {
         database: steps.iter().map(|step| step.database.clone()).reduce(add_records).unwrap_or_default(),
         recorded_pes: steps.iter().find_map(|step| step.recorded_pes),
         before: sum(steps.iter().map(|step| &step.before)),
+        may_keep: steps.iter().all(|step| step.may_keep),
         strategies,
         refusals,
     }

@@ -1,10 +1,12 @@
 // Panel 4: the machine, its links coloured by bytes over bandwidth on one scale.
 /** The coordinates of the shown slice in the dimensions beyond the third; empty until it is chosen. */
 let slice = [];
-/** The busiest drawn link; none without bytes. */
+/** The busiest drawn link, on grids the one that heads name; none without bytes. */
 const busiestLink = (it) => {
-  const most = it.link_seconds.reduce((best, seconds, i) => seconds > it.link_seconds[best] ? i : best, 0);
-  return it.link_seconds[most] > 0 ? most : -1;
+  const most = largest(it.link_seconds), ends = it.top_links[0]?.[0].match(/^(?:node )?(\d+) -> (?:node )?(\d+)$/), { from, to } = data.machine;
+  const isNamed = (i) => ends && from?.[i] === Number(ends[1]) && to[i] === Number(ends[2]);
+  const named = it.link_seconds.findIndex((seconds, i) => seconds === most && isNamed(i));
+  return most === 0 ? -1 : named >= 0 ? named : it.link_seconds.indexOf(most);
 };
 /** The busiest link and its time; of several, their number and one of them; then the number of those that are nearly as busy. */
 function busiestWords({ top_links, link_seconds }) {
