@@ -8,6 +8,7 @@ use equipoise_model::table::{count, seconds};
 use equipoise_network::trace::Trace;
 use equipoise_report::data::{RunStep, VERSION};
 use equipoise_report::{Builder, Heat, ReportData, ReportFile, timeline};
+use equipoise_strategies::cost::Metrics;
 
 /// What a run without a load-balancing step lacks for the panels of placements.
 const NO_STEP: &str = "no load-balancing step, so its report shows no placement. A step needs elements that call at_sync in a run of \
@@ -32,8 +33,9 @@ impl RunReport {
     /// Adds a step, which puts object `i` of `database` on PE `pe_of[i]`.
     pub(crate) fn add(&mut self, step: &LbStep, database: &Database, pe_of: &[u32]) {
         let number = step.step as f64;
-        self.before.push(number, &database.pe_loads(&database.placement()));
-        self.after.push(number, &database.pe_loads(pe_of));
+        let ratio = |costs: &Metrics| Some(1.0 + costs.imbalance);
+        self.before.push(number, &database.pe_loads(&database.placement()), ratio(&step.before));
+        self.after.push(number, &database.pe_loads(pe_of), ratio(&step.after));
         let rank = |step: &LbStep| (step.after.migrations > 0, step.before.gain_seconds(&step.after));
         if self.shown.as_ref().is_none_or(|shown| rank(step) > rank(&shown.step)) {
             self.shown =
@@ -77,7 +79,7 @@ impl RunReport {
         // Without its flags, the command is short enough for a title; a program of the command `equipoise run` is named alone.
         let words = command.split(" --").next().unwrap_or_default();
         let words = match words.split(' ').collect::<Vec<_>>()[..] {
-            [_, "run", program] => program,
+            ["equipoise", "run", program] => program,
             _ => words,
         };
         let title = format!("Run of {words} on {}", topology.spec());

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use equipoise_model::assignment::Note;
+use equipoise_model::constraints::Constraints;
 use equipoise_model::database::{DatabaseError, Inconsistent, Object, Summary};
 use equipoise_model::topology::MAX_PES;
 use equipoise_model::{Assignment, Database, Topology};
@@ -41,7 +42,7 @@ pub struct Replay {
     pub recorded_pes: Option<usize>,
     /// The costs of the placement before.
     pub before: Metrics,
-    /// Whether the placement before may be kept: no object is on an unavailable PE, and there are no constraints, which it may break.
+    /// Whether the placement before may surely be kept: no object must leave an unavailable PE, and no constraint could forbid it.
     #[serde(skip)]
     pub may_keep: bool,
     /// The strategies that gave an answer, in the order of the request.
@@ -245,8 +246,9 @@ pub fn replay(
     let refusal = |(name, error): (String, StrategyError)| Refusal { name, error: error.to_string() };
     let refusals = refused.into_iter().map(refusal).collect();
     let before = Metrics::full(database, topology, &database.placement());
-    let is_available = |object: &Object| database.pes[object.pe as usize].available;
-    let may_keep = database.constraints.is_empty() && database.objects.iter().all(is_available);
+    let must_leave = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
+    let bound = Constraints { phases: Vec::new(), ..database.constraints.clone() };
+    let may_keep = bound.is_empty() && !database.objects.iter().any(must_leave);
     let database = database.summary();
     Ok(Replay { database, recorded_pes: None, before, may_keep, strategies: rows, refusals })
 }

@@ -51,13 +51,14 @@ impl Replayed {
     /// Adds a step.
     pub(crate) fn add(&mut self, database: Database, machine: &Arc<dyn Topology>, replay: &Replay) {
         let step = database.step as f64;
-        self.recorded.push(step, &database.pe_loads(&database.placement()));
+        let ratio = |costs: &Metrics| Some(1.0 + costs.imbalance);
+        self.recorded.push(step, &database.pe_loads(&database.placement()), ratio(&replay.before));
         for row in &replay.strategies {
             let at = self.after.iter().position(|(name, _)| *name == row.name).unwrap_or_else(|| {
                 self.after.push((row.name.clone(), Heat::default()));
                 self.after.len() - 1
             });
-            self.after[at].1.push(step, &database.pe_loads(&row.pe_of));
+            self.after[at].1.push(step, &database.pe_loads(&row.pe_of), ratio(&row.after));
         }
         let most = self.heaviest.as_ref().map_or(-1.0, |(_, _, replay)| replay.before.max_load_seconds);
         if replay.before.max_load_seconds > most {

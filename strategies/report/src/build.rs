@@ -92,6 +92,10 @@ impl<'a> Builder<'a> {
                 .zip(&self.bandwidth)
                 .map(|(&bytes, bandwidth)| bytes as f64 / bandwidth)
                 .collect();
+            let most = seconds.iter().copied().fold(0.0, f64::max);
+            let above = |part: f64| seconds.iter().filter(|&&it| it > 0.0 && it >= part * most).count();
+            // Times that differ by rounding only are equal.
+            placement.busiest_links = [1.0 - 1e-9, 0.95].map(above);
             placement.link_seconds =
                 self.drawing.seconds(&seconds).into_iter().map(|it| rounded(it, DIGITS)).collect();
             placement.matrix = Some(matrix(database, &ranks_by_pe(pe_of, topology.pes())));

@@ -149,6 +149,8 @@ pub struct Placement {
     pub levels: Vec<(String, u64)>,
     /// By link of [`ReportData::machine`]: bytes over bandwidth.
     pub link_seconds: Vec<f64>,
+    /// The number of links whose time is that of the busiest one, and at least 95 % of it. 0 if no message crosses a link.
+    pub busiest_links: [usize; 2],
     /// The links with the longest times: (name, bytes, seconds).
     pub top_links: Vec<(String, u64, f64)>,
     /// The bytes between objects in the order of their PEs.

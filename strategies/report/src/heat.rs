@@ -18,7 +18,8 @@ pub struct Heat {
     pub largest: f64,
     /// Values, column by column, in thousandths of `largest`.
     pub cells: Vec<u16>,
-    /// By column: the largest value over the mean of all PEs, exactly; of several steps that of the worst. 1 if all are 0.
+    /// By column: max/avg of its step, of several steps the largest; empty if values are no loads.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub max_over_avg: Vec<f64>,
     /// What [`Heat::finished`] turns into `cells`.
     #[serde(skip)]
@@ -32,8 +33,8 @@ pub struct Heat {
 }
 
 impl Heat {
-    /// Adds the values of all PEs at a step. If there are too many columns, each two become one.
-    pub fn push(&mut self, step: f64, values: &[f64]) {
+    /// Adds the values of all PEs at a step, and their max/avg if they are loads. If there are too many columns, each two become one.
+    pub fn push(&mut self, step: f64, values: &[f64], max_over_avg: Option<f64>) {
         if self.stride == 0 {
             self.stride = 1;
             self.pes_per_row = values.len().div_ceil(MAX_BINS).max(1);
@@ -45,11 +46,10 @@ impl Heat {
             }
             self.columns.push(step);
             self.values.resize(self.columns.len() * self.rows, 0.0);
-            self.max_over_avg.push(1.0);
+            self.max_over_avg.extend(max_over_avg.map(|_| 1.0));
         }
-        let (largest, sum) = values.iter().fold((0.0f64, 0.0), |(most, sum), &it| (most.max(it), sum + it));
-        if let Some(ratio) = self.max_over_avg.last_mut().filter(|_| sum > 0.0) {
-            *ratio = ratio.max(largest * values.len() as f64 / sum);
+        if let Some((all, of_step)) = self.max_over_avg.last_mut().zip(max_over_avg) {
+            *all = all.max(of_step);
         }
         let first = (self.columns.len() - 1) * self.rows;
         for (pe, &value) in values.iter().enumerate() {
@@ -101,7 +101,7 @@ mod tests {
         for step in 0..1500 {
             let mut loads = vec![1.0; 1000];
             loads[999] = if step == 1234 { 4.0 } else { 2.0 };
-            heat.push(f64::from(step), &loads);
+            heat.push(f64::from(step), &loads, Some(loads[999]));
         }
         let heat = heat.finished();
         assert_eq!((heat.pes_per_row, heat.rows, heat.columns.len()), (2, 500, 375));
@@ -109,9 +109,7 @@ mod tests {
         assert_eq!(heat.cells.iter().filter(|&&cell| cell == 1000).count(), 1);
         assert_eq!(heat.cells[1234 / 4 * 500 + 499], 1000);
         assert_eq!((heat.cells[0], heat.cells[499]), (250, 500));
-        // 999 loads of 1 and one of 2, at one step of 4.
-        let ratios = [0, 1234 / 4].map(|column| (1000.0 * heat.max_over_avg[column]).round());
-        assert_eq!(ratios, [1998.0, 3988.0]);
+        assert_eq!([0, 1234 / 4].map(|column| heat.max_over_avg[column]), [2.0, 4.0]);
         assert_eq!(heat.max_over_avg.len(), 375);
     }
 }

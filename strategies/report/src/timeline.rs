@@ -46,7 +46,7 @@ pub fn timeline(trace: &Trace) -> Option<Heat> {
                 (busy[column * rows + row] / (width * in_row)).min(1.0)
             })
             .collect();
-        heat.push(trace.details.begins_seconds + column as f64 * width, &parts);
+        heat.push(trace.details.begins_seconds + column as f64 * width, &parts, None);
     }
     Some(heat.finished())
 }

@@ -26,6 +26,9 @@ use super::load::counted_pes;
 /// The part of the rest of a period in which PEs wait for messages.
 const WAITING: f64 = 0.5;
 
+/// The least part of a period in which PEs wait for messages, where costs are compared with waits: less cannot be told from noise.
+const LEAST_WAITING: f64 = 0.01;
+
 /// A rest cannot be multiplied by more than what was seen: the wait for a single message says little of thousands.
 const MOST_HOP_BYTES: f64 = 4.0;
 
@@ -41,13 +44,13 @@ pub fn step_seconds(database: &Database, topology: &dyn Topology, placement: &[u
 }
 
 /// What a hop-byte costs in the recorded period, in seconds of a PE: all PEs wait for a part of the rest, and for the busiest link where it
-/// takes longer than the slowest PE. None if that is unknown, and if no PE waits.
+/// takes longer than the slowest PE, and at least for [`LEAST_WAITING`] of the period. None if that is unknown, and without hop-bytes.
 pub(crate) fn hop_byte_seconds(database: &Database, topology: &dyn Topology) -> Option<f64> {
     let period = Period::of(database, topology)?;
-    let on_link = (period.busiest(&period.recorded) - period.slowest(&period.recorded)).max(0.0);
     let hop_bytes = travel(database, topology, &period.recorded).hop_bytes as f64;
-    let waits = (WAITING * period.rest + on_link) * database.pes.len() as f64;
-    (waits > 0.0 && hop_bytes > 0.0).then(|| waits / hop_bytes)
+    let waits = WAITING * period.rest + (period.on_link - period.on_pe).max(0.0);
+    let of_pes = waits.max(LEAST_WAITING * period.seconds) * database.pes.len() as f64;
+    (hop_bytes > 0.0).then(|| of_pes / hop_bytes)
 }
 
 /// The recorded period, and what explains it.
@@ -56,6 +59,11 @@ struct Period<'a> {
     topology: &'a dyn Topology,
     costs: &'a Costs,
     recorded: Vec<u32>,
+    /// The time of the period.
+    seconds: f64,
+    /// The times of the slowest PE and of the busiest link with the recorded placement.
+    on_pe: f64,
+    on_link: f64,
     /// By PE: the handling of messages with the recorded placement, with the part of the costs that is credible.
     handled: Vec<f64>,
     /// The credible parts of the costs of messages and of links.
@@ -79,12 +87,25 @@ impl<'a> Period<'a> {
         let mut handled = handling(database, costs, &recorded);
         let of_messages = credible(database, &handled, seconds);
         handled.iter_mut().for_each(|handled| *handled *= of_messages);
-        let mut period =
-            Period { database, topology, costs, recorded, handled, of_messages, of_links: 1.0, rest: 0.0 };
-        let on_link = period.busiest(&period.recorded);
-        period.of_links = (seconds / on_link).min(1.0);
-        let longest = period.slowest(&period.recorded).max(period.of_links * on_link);
-        period.rest = (seconds - longest).max(0.0);
+        let (on_pe, on_link, of_links, rest) = (0.0, 0.0, 1.0, 0.0);
+        let mut period = Period {
+            database,
+            topology,
+            costs,
+            recorded,
+            seconds,
+            on_pe,
+            on_link,
+            handled,
+            of_messages,
+            of_links,
+            rest,
+        };
+        period.on_pe = period.slowest(&period.recorded);
+        period.on_link = period.busiest(&period.recorded);
+        period.of_links = (seconds / period.on_link).min(1.0);
+        period.on_link *= period.of_links;
+        period.rest = (seconds - f64::max(period.on_pe, period.on_link)).max(0.0);
         Some(period)
     }
 
@@ -288,12 +309,12 @@ mod tests {
         let links = Some(LinkLimits { ejection: Some(4.0), ..LinkLimits::default() });
         database.costs = Some(Costs { links, ..Costs::default() });
         assert_eq!(hop_byte_seconds(&database, &*machine), Some((2.0 + 1.0) * 2.0 / 32.0));
-        // Without messages between PEs, or waits, it is unknown.
+        // Without messages between PEs it is unknown. Without waits it is that of the least ones.
         let together = Database { edges: Vec::new(), ..database.clone() };
         assert_eq!(hop_byte_seconds(&together, &*machine), None);
         database.costs = Some(Costs::default());
         database.pes.iter_mut().for_each(|pe| pe.wall_seconds = 6.0);
-        assert_eq!(hop_byte_seconds(&database, &*machine), None);
+        assert_eq!(hop_byte_seconds(&database, &*machine), Some(0.01 * 6.0 * 2.0 / 32.0));
     }
 
     #[test]

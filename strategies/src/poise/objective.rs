@@ -43,7 +43,7 @@ pub(crate) fn cost(graph: &Csr, distance: &impl Metric, block_of: &[u32]) -> i64
 }
 
 /// The hop-bytes that cost as much as moving a byte, of a database whose recorded costs are known: the byte crosses the network once as a
-/// byte of a message does, and takes PEs time, of which a mean object has its share for each byte. 1 if costs are unknown or no PE waits for
+/// byte of a message does, and takes PEs time, of which a mean object has its share for each byte. 1 if costs are unknown or there are no
 /// messages, and 0 for task graphs, whose objects start anywhere.
 pub(crate) fn measured_gamma(database: &Database, topology: &dyn Topology) -> f64 {
     if database.pes.iter().all(|pe| pe.wall_seconds <= 0.0) {

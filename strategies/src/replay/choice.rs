@@ -40,10 +40,10 @@ pub(super) fn mark_front(rows: &mut [Row]) {
     rows.iter_mut().zip(front).for_each(|(row, on_front)| row.on_front = on_front);
 }
 
-/// The row to recommend for `horizon` periods. Ties are broken by the fewest migrations, then by load and position.
-pub(super) fn best(rows: &[Row], horizon: f64) -> Option<&Row> {
+/// The row to recommend for `horizon` periods, of rows that are sums over `steps` steps. Ties are broken by the fewest migrations, then by load and position.
+pub(super) fn best(rows: &[Row], horizon: f64, steps: usize) -> Option<&Row> {
     let coming: Option<Vec<f64>> = rows.iter().map(|row| coming_seconds(row, horizon)).collect();
-    let Some(coming) = coming else { return best_by_rule(rows) };
+    let Some(coming) = coming else { return best_by_rule(rows, steps) };
     let first = coming
         .iter()
         .zip(rows)
@@ -57,13 +57,13 @@ fn coming_seconds(row: &Row, horizon: f64) -> Option<f64> {
 }
 
 /// The row to recommend where no time is known. It is on the front, because a row that is as good in everything has no higher score.
-fn best_by_rule(rows: &[Row]) -> Option<&Row> {
+fn best_by_rule(rows: &[Row], steps: usize) -> Option<&Row> {
     let least = least_load(rows)?.after.slowest_seconds();
     let load = |row: &Row| if least > 0.0 { row.after.slowest_seconds() / least } else { 1.0 };
     // Logarithms, because products of hop-bytes and powers of loads could overflow.
     let score = |row: &Row| {
         let load = if load(row) <= 1.0 + TOLERANCE { 1.0 } else { load(row) };
-        let moved = row.migrations as f64 / row.after.objects.max(1) as f64;
+        let moved = row.migrations as f64 / (row.after.objects * steps).max(1) as f64;
         LOAD_WEIGHT * load.ln() + (1.0 + hop_bytes(row) as f64).ln() + MOVES_WEIGHT * moved
     };
     let close = rows.iter().filter(|row| load(row) <= 1.0 + MOST_LOAD);
@@ -72,8 +72,9 @@ fn best_by_rule(rows: &[Row]) -> Option<&Row> {
     })
 }
 
-/// Why `best` is recommended, for costs that are sums over `periods`, as the end of a line: what it gains and loses against the row with the least load. Below that, the row
-/// with the fewest hop-bytes. Both only where hop-bytes differ by more than [`TOLERANCE`].
+/// Why `best` is recommended, for costs that are sums over `periods`, as the end of a line: the predicted time, what it gains and loses against the row with the least
+/// load, and where no time is known what it loses against the placement before and what fewer moves would give. Below that, the row with
+/// the fewest hop-bytes, if they differ by more than [`TOLERANCE`].
 pub(super) fn reasons(best: &Row, replay: &Replay, periods: usize) -> String {
     let Replay { before, strategies: rows, may_keep, .. } = replay;
     let mut text = String::new();
@@ -122,12 +123,14 @@ pub(super) fn reasons(best: &Row, replay: &Replay, periods: usize) -> String {
 fn of_load(best: &Row, rows: &[Row]) -> String {
     let Some(least) = least_load(rows) else { return String::new() };
     let load = |row: &Row| row.after.slowest_seconds() / least.after.slowest_seconds() - 1.0;
-    let fewer = |row: &Row| hop_bytes(row) as f64 / hop_bytes(best) as f64;
+    let fewer = |row: &Row| match hop_bytes(row) {
+        same if same == hop_bytes(best) => 1.0,
+        other => other as f64 / hop_bytes(best) as f64,
+    };
     let gain = match fewer(least) {
-        same if same <= 1.0 + TOLERANCE && 2 * best.migrations > least.migrations => None,
-        same if same <= 1.0 + TOLERANCE => {
-            Some(format!("moves {} instead of {}", count(best.migrations, "object"), least.migrations))
-        }
+        more if more < 1.0 - TOLERANCE => None,
+        same if same <= 1.0 + TOLERANCE => (2 * best.migrations <= least.migrations)
+            .then(|| format!("moves {} instead of {}", count(best.migrations, "object"), least.migrations)),
         few if few < 2.0 => Some(format!("{:.0} % fewer hop-bytes", 100.0 * (1.0 - 1.0 / few))),
         many if many < 1e6 => Some(format!("{many:.0} times fewer hop-bytes")),
         _ => Some("almost no hop-bytes".into()),
@@ -159,10 +162,12 @@ fn of_hops(best: &Row, before: &Metrics) -> String {
         }
         _ => String::new(),
     };
-    format!(
-        " Messages then travel farther than before: {:.3} hops per byte instead of {:.3}{link}.",
-        now.hops_per_byte, then.hops_per_byte
-    )
+    match [now, then].map(|cost| format!("{:.3}", cost.hops_per_byte)) {
+        [now, then] if now == then => format!(" Messages then travel farther than before{link}."),
+        [now, then] => {
+            format!(" Messages then travel farther than before: {now} hops per byte instead of {then}{link}.")
+        }
+    }
 }
 
 /// Where no time is known: what fewer moves, or none, would give.
@@ -179,7 +184,12 @@ fn of_moves(best: &Row, replay: &Replay) -> String {
     let has_load =
         |metrics: &Metrics| metrics.slowest_seconds() <= best.after.slowest_seconds() * (1.0 + TOLERANCE);
     if *may_keep && has_load(before) && more(before) <= 1.0 + TOLERANCE {
-        return " The placement before is as good.".into();
+        let hop_bytes = if more(before) < 1.0 - TOLERANCE {
+            "has as little load and fewer hop-bytes"
+        } else {
+            "is as good"
+        };
+        return format!(" The placement before {hop_bytes}.");
     }
     // Farther ways than those before would be no alternative.
     let is_near =
@@ -238,7 +248,7 @@ mod tests {
 
     #[track_caller]
     fn check_best(rows: &[Row], expected: usize) {
-        assert_eq!(best(rows, 1.0), Some(&rows[expected]));
+        assert_eq!(best(rows, 1.0, 1), Some(&rows[expected]));
     }
 
     #[test]
@@ -256,7 +266,11 @@ mod tests {
             row
         };
         check_best(&[of_100(100, 90), of_100(105, 10)], 1);
-        check_best(&[of_100(100, 90), of_100(112, 10)], 0);
+        let rows = [of_100(100, 90), of_100(112, 10)];
+        check_best(&rows, 0);
+        // Sums over 10 steps: a tenth of the objects moves in each step.
+        let sums = [of_100(100, 100), of_100(101, 10)];
+        assert_eq!(best(&sums, 1.0, 10), Some(&sums[0]));
     }
 
     #[test]
@@ -264,7 +278,7 @@ mod tests {
         check_best(&[row(1.0, 90, 4), row(1.005, 90, 3), row(1.0, 90, 3)], 2);
         check_best(&[row(1.0, 90, 4), row(1.005, 90, 3)], 1);
         check_best(&[row(0.0, 0, 0), row(0.0, 0, 0)], 0);
-        assert_eq!(best(&[], 1.0), None);
+        assert_eq!(best(&[], 1.0, 1), None);
     }
 
     #[test]
@@ -277,7 +291,7 @@ mod tests {
         };
         let rows = [timed(1.0, 0.0, 0.0), timed(0.8, 0.1, 0.2), timed(0.7, 2.0, 0.5)];
         for (horizon, expected) in [(1.0, 0), (2.0, 1), (100.0, 2)] {
-            assert_eq!(best(&rows, horizon), Some(&rows[expected]), "{horizon}");
+            assert_eq!(best(&rows, horizon, 1), Some(&rows[expected]), "{horizon}");
         }
         let before = Metrics { step_seconds: Some(1.5), ..Metrics::default() };
         let texts = [1, 5].map(|periods| reasons(&rows[2], &replay(&rows, &before), periods));
@@ -295,7 +309,7 @@ mod tests {
         );
         // Where one time is unknown, none is compared.
         let unknown = [rows[0].clone(), row(0.5, 0, 7)];
-        assert_eq!(best(&unknown, 1.0), Some(&unknown[1]));
+        assert_eq!(best(&unknown, 1.0, 1), Some(&unknown[1]));
     }
 
     #[test]
@@ -313,6 +327,10 @@ mod tests {
         let rows = [row(1.0, 100, 10), row(1.005, 100, 2)];
         let expected = " 1.005-100-2 has 0.5 % more load than 1-100-10 and moves 2 objects instead of 10.\n";
         assert_eq!(reasons(&rows[1], &rows), expected);
+        // Without messages, or with more hop-bytes, there is nothing to praise.
+        for rows in [[row(1.0, 0, 1), row(1.005, 0, 1)], [row(1.0, 50, 10), row(1.005, 100, 2)]] {
+            assert_eq!(of_load(&rows[1], &rows), "");
+        }
         let rows = [row(1.0, 100, 1), row(1.0, 200, 2), row(1.5, 10, 0)];
         let expected = " Of the balancers with the least load, 1-100-1 has the fewest hop-bytes.\n";
         assert!(reasons(&rows[0], &rows).starts_with(expected));
@@ -335,6 +353,9 @@ mod tests {
         }
         let as_good = |load, hop_bytes| of_moves(&best, &replay(&[], &row(load, hop_bytes, 0).after));
         assert_eq!(as_good(1.005, 100), " The placement before is as good.");
+        assert_eq!(as_good(1.005, 90), " The placement before has as little load and fewer hop-bytes.");
+        let forbidden = Replay { may_keep: false, ..replay(&[], &row(1.0, 100, 0).after) };
+        assert_eq!(of_moves(&best, &forbidden), "");
         assert_eq!([as_good(1.02, 100), as_good(1.0, 102)], [""; 2]);
         assert_eq!(of_moves(&row(1.0, 100, 0), &replay(&[], &best.after)), "", "nothing moves");
     }

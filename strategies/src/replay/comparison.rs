@@ -55,8 +55,8 @@ impl Comparison {
     /// The recommended strategy over all steps, and why it is recommended.
     pub fn recommendation(&self) -> Option<(String, String)> {
         let all = self.total();
-        let best = best(&all.strategies, self.horizon)?;
         let steps = self.replays.len();
+        let best = best(&all.strategies, self.horizon, steps)?;
         let gain = if steps == 1 { sentence(&all.before, &best.after) } else { String::new() };
         let reasons = reasons(best, &all, steps);
         Some((best.name.clone(), format!("{gain}{reasons}").trim().to_string()))
@@ -135,7 +135,7 @@ impl Comparison {
         writeln!(f, "\nStep {}: {objects} with a total load of {load}{communication}.", database.step)?;
         replay.remapped().map_or(Ok(()), |sentence| writeln!(f, "{sentence}"))?;
         self.show_answers(f, replay)?;
-        let Some(best) = best(&replay.strategies, self.horizon) else { return Ok(()) };
+        let Some(best) = best(&replay.strategies, self.horizon, 1) else { return Ok(()) };
         write!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
         f.write_str(&reasons(best, replay, 1))?;
         for row in &replay.strategies {
@@ -150,7 +150,7 @@ impl Comparison {
         let (all, steps) = (total(&self.replays), self.replays.len());
         writeln!(f, "\nAll {steps} steps together (each is replayed independently).")?;
         self.show_answers(f, &all)?;
-        let Some(best) = best(&all.strategies, self.horizon) else { return Ok(()) };
+        let Some(best) = best(&all.strategies, self.horizon, steps) else { return Ok(()) };
         write!(
             f,
             "\nRecommended: {}. The largest loads of the steps sum to {} instead of {}; an ideal balance \

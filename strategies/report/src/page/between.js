@@ -17,7 +17,7 @@ function enoughMigrations(points, text) {
   const last = points.at(-1), first = points.find((point) => point.max_over_avg <= 1.01 * last.max_over_avg);
   if (!first.migrations || 2 * first.migrations > last.migrations) return "";
   const rest = first.hop_bytes > last.hop_bytes ? `; the others lower hop-bytes from ${text(first.hop_bytes)} to ${text(last.hop_bytes)}` : "";
-  return `${countText(first.migrations, "migration")} of ${last.migrations.toLocaleString("en")} already reach max/avg ${first.max_over_avg.toFixed(3)}${rest}.`;
+  return `With ${first.migrations.toLocaleString("en")} of ${countText(last.migrations, "migration")}, max/avg is already ${first.max_over_avg.toFixed(3)}${rest}.`;
 }
 /** Curves of hop-bytes and max/avg by migrations, each as a part of its value before. */
 function fewerMigrations(it) {
@@ -48,7 +48,8 @@ function fewerMigrations(it) {
   const picture = svg(left + wide + 190, above + high + 42, `${names.join(" and ")} of placements with fewer migrations`,
     grid.join("") + axis + curves.join(""));
   const rows = () => points.map((point) => [point.migrations, ...costs.map(([key, , , text]) => ({ value: point[key], text: text(point[key]) }))]);
-  return make("div", {}, make("h3", {}, "with fewer migrations"), make("p", {}, enoughMigrations(points, bytesText)), picture,
+  const enough = [enoughMigrations(points, bytesText)].filter(Boolean);
+  return make("div", {}, make("h3", {}, "with fewer migrations"), ...enough.map((sentence) => make("p", {}, sentence)), picture,
     make("p", { class: "note" }, `Each point is the placement found with at most that number of migrations that has the least load, and of equal loads the fewest hop-bytes; --max-moves chooses among them. The last one is ${it.name}. 100 % is the cost of the placement before.`),
     asText("Placements with fewer migrations as a table", () => table("fewer migrations", ["migrations", ...names], rows())));
 }

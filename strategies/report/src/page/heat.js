@@ -80,7 +80,7 @@ const steps = {
     column = Math.min(column ?? home, last);
     const words = make("output", { "aria-live": "polite" });
     const describe = () => {
-      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))} (${heat.max_over_avg[column].toFixed(3)} times the mean)${maps.length > 1 ? [" before", " after"][k] : ""}`).join(", ")}` +
+      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))} (${heat.steps_per_column > 1 ? "at most " : ""}${heat.max_over_avg[column].toFixed(3)} times the mean)${maps.length > 1 ? [" before", " after"][k] : ""}`).join(", ")}` +
         (column === home && data.placements.length ? " (the step of the other panels)" : "");
     };
     const marks = () => [[home, home + 1, [5, 4]], [column, column + 1, []]];
@@ -102,7 +102,7 @@ const steps = {
       const most = largest(columnOf(heat, c)), ratio = heat.max_over_avg[c];
       return [{ value: most, text: loadText(most) }, { value: ratio, text: ratio.toFixed(3) }];
     })]);
-    section.append(legend("cividis", low ? loadText(low) : "0 s", loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (data.placements.length ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
+    section.append(legend("cividis", loadText(low), loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (data.placements.length ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
       table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `max/avg ${when}`])], rows())));
     const courses = maps.map(([heat], k) => `${["before", "after"][k]} ${k ? "it" : "a step"}: ${course(heat)}`);
     return `Largest load over the mean of all PEs ${courses.join("; ")}.`;

@@ -9,15 +9,11 @@ const busiestLink = (it) => {
   return most === 0 ? -1 : named >= 0 ? named : it.link_seconds.indexOf(most);
 };
 /** The busiest link and its time; of several, their number and one of them; then the number of those that are nearly as busy. */
-function busiestWords({ top_links, link_seconds }) {
+function busiestWords({ top_links, busiest_links: [equal, close] }) {
   if (!top_links.length) return "no message crosses a link";
   const [link, , most] = top_links[0];
-  // All that are drawn, if the busiest is among them.
-  const isDrawn = largest(link_seconds) >= 0.999 * most, all = isDrawn ? link_seconds : top_links.map(([, , seconds]) => seconds);
-  const above = (part) => all.reduce((n, seconds) => n + (seconds >= part * most), 0);
-  const [equal, close] = [above(0.999), above(0.95)], atLeast = !isDrawn && equal === all.length && equal > 1 ? "at least " : "";
   const further = close > equal ? `; ${close - equal} more within 5 %` : "";
-  return equal > 1 ? `${atLeast}${equal} busiest links, such as ${link}, ${secondsText(most)} each${further}` : `busiest: ${link}, ${secondsText(most)}${further}`;
+  return equal > 1 ? `${equal} busiest links, such as ${link}, ${secondsText(most)} each${further}` : `busiest: ${link}, ${secondsText(most)}${further}`;
 }
 /** Marks what is between two corners as the busiest link. */
 function markBusiest(context, x, y, wide, high) {
@@ -281,7 +277,7 @@ const machine = {
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
     // A weight has no unit, and a bandwidth that is assumed says little.
     const isSlow = !data.weights && !data.assumed_bandwidth && busiest(after()) > largest(after().load_seconds) ? " That is more than the largest load, so messages may take longer than work." : "";
-    const period = data.run_steps.length || data.step !== null ? " for the messages of the period before the step" : "";
+    const isRecorded = ["before", "as recorded", "in blocks"].includes(before().name), period = isRecorded ? " for the messages of the period before the step" : "";
     return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${period}${assumed}.${isSlow}`;
   },
 };

@@ -17,8 +17,9 @@ const summary = {
   draw(section) {
     data.sentences.slice(1).forEach((sentence) => section.append(make("p", {}, sentence)));
     if (!data.placements.length) return "";
-    // The lead of a recommendation contains its sentence.
-    after().sentences.filter((sentence) => !data.sentences[0].includes(sentence)).forEach((sentence) => section.append(make("p", {}, `${after().name}: ${sentence}`)));
+    // The lead has that of the recommended one.
+    const isInLead = (sentence) => state.after === data.recommended && data.sentences[0].includes(sentence);
+    after().sentences.filter((sentence) => !isInLead(sentence)).forEach((sentence) => section.append(make("p", {}, `${after().name}: ${sentence}`)));
     const plain = (x) => x.toLocaleString("en");
     const isSum = data.placements.some((it) => it.totals), hasOthers = data.placements.length > 1, hasLoads = loads.exists();
     const rows = data.placements.map((it, i) => {

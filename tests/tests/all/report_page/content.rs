@@ -57,6 +57,13 @@ fn the_step_with_the_largest_gain_is_one_with_migrations() {
         lead.starts_with(&format!("Step {}, RotateLB: ideal balance would save ", shown["step"])),
         "{lead}"
     );
+    // Where the time of the strategy is not charged, the report says so.
+    let says = |shown: &Value| {
+        texts(&shown["sentences"]).iter().any(|it| it.contains("--strategy-seconds charges it"))
+    };
+    assert!(says(&shown) && shown["placements"][1]["strategy_seconds"].is_null());
+    let charged = document(&sandbox, &format!("{RUN} --strategy-seconds 0.001"));
+    assert!(!says(&charged) && charged["placements"][1]["strategy_seconds"] == 0.001, "{charged}");
 }
 
 #[test]
@@ -205,6 +212,11 @@ fn placements_with_fewer_migrations_are_a_curve() {
         words.contains(&format!(" {} migrations (axis of square roots)", migrations.last().expect("one"))),
         "{words}"
     );
+    // The sentence about few migrations: the first placement with the load of the last one moves few objects, none, or most.
+    let enough = "[[[0, 2, 9], [1, 1.005, 5], [9, 1, 3]], [[0, 1, 9], [9, 1, 3]], [[0, 2, 9], [5, 1, 5], [9, 1, 3]]].map((points) => \
+                  enoughMigrations(points.map(([migrations, max_over_avg, hop_bytes]) => ({ migrations, max_over_avg, hop_bytes })), bytesText))";
+    let few = "With 1 of 9 migrations, max/avg is already 1.005; the others lower hop-bytes from 5 B to 3 B.";
+    assert_eq!(tab.value(enough), serde_json::json!([few, "", ""]));
     // The placement before is a point of both curves, too.
     let circles = tab.value("document.querySelectorAll('polyline ~ circle').length").as_u64();
     assert_eq!(circles, Some(2 * (points.len() as u64 + 1)));

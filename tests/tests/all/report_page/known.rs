@@ -64,7 +64,12 @@ fn a_map_on_a_tree_is_an_icicle() {
         check(&mut tab, 0, place(level, vertex, width, !is_down), NO_BYTES);
     }
     let heads = tab.text("[...document.querySelectorAll('main h3')].map((it) => it.textContent).join('; ')");
-    let ties = ["before: 4 busiest links, such as ", ", 1.00 ms each; ", ": 2 busiest links, such as "];
+    // Two links carry one more byte than the other two.
+    let ties = [
+        "before: 2 busiest links, such as ",
+        ", 1.00 ms each; 2 more within 5 %; ",
+        ": 2 busiest links, such as ",
+    ];
     assert!(ties.iter().all(|text| heads.contains(text)), "{heads}");
     assert_eq!(document["heaviest_edges"], serde_json::json!([[0, 3, 1_000_000], [1, 2, 1]]));
     assert_eq!(
@@ -119,6 +124,13 @@ fn a_map_on_a_dragonfly_is_a_matrix_of_groups() {
     for (from, to) in [(0, 1), (1, 2), (2, 0), (0, 3), (3, 2)] {
         check(&mut tab, 0, place(from, to), NO_BYTES);
     }
+    // The way of the heavy edge: from a PE, inside of a group, between groups, inside of a group, to a PE; links inside of a group share a cell.
+    let head = tab.text("document.querySelector('main h3').textContent");
+    let busiest = document["placements"][0]["busiest_links"][0].as_u64().expect("a number");
+    assert!(
+        busiest >= 3 && head.starts_with(&format!("before: {busiest} busiest links, such as ")),
+        "{head}"
+    );
     let [a, b] = places(&document, [0, 11]).map(|pe| (pe / 4) as usize);
     assert_eq!(a, b, "the tasks are in one group");
     check(&mut tab, 1, place(3, a), VIRIDIS);
