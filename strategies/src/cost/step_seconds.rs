@@ -26,9 +26,6 @@ use super::load::counted_pes;
 /// The part of the rest of a period in which PEs wait for messages.
 const WAITING: f64 = 0.5;
 
-/// The least part of a period in which PEs wait for messages, where costs are compared with waits: less cannot be told from noise.
-const LEAST_WAITING: f64 = 0.01;
-
 /// A rest cannot be multiplied by more than what was seen: the wait for a single message says little of thousands.
 const MOST_HOP_BYTES: f64 = 4.0;
 
@@ -44,13 +41,12 @@ pub fn step_seconds(database: &Database, topology: &dyn Topology, placement: &[u
 }
 
 /// What a hop-byte costs in the recorded period, in seconds of a PE: all PEs wait for a part of the rest, and for the busiest link where it
-/// takes longer than the slowest PE, and at least for [`LEAST_WAITING`] of the period. None if that is unknown, and without hop-bytes.
+/// takes longer than the slowest PE. None if that is unknown, and without hop-bytes.
 pub(crate) fn hop_byte_seconds(database: &Database, topology: &dyn Topology) -> Option<f64> {
     let period = Period::of(database, topology)?;
     let hop_bytes = travel(database, topology, &period.recorded).hop_bytes as f64;
     let waits = WAITING * period.rest + (period.on_link - period.on_pe).max(0.0);
-    let of_pes = waits.max(LEAST_WAITING * period.seconds) * database.pes.len() as f64;
-    (hop_bytes > 0.0).then(|| of_pes / hop_bytes)
+    (hop_bytes > 0.0).then(|| waits * database.pes.len() as f64 / hop_bytes)
 }
 
 /// The recorded period, and what explains it.
@@ -59,8 +55,6 @@ struct Period<'a> {
     topology: &'a dyn Topology,
     costs: &'a Costs,
     recorded: Vec<u32>,
-    /// The time of the period.
-    seconds: f64,
     /// The times of the slowest PE and of the busiest link with the recorded placement.
     on_pe: f64,
     on_link: f64,
@@ -93,7 +87,6 @@ impl<'a> Period<'a> {
             topology,
             costs,
             recorded,
-            seconds,
             on_pe,
             on_link,
             handled,
@@ -309,12 +302,12 @@ mod tests {
         let links = Some(LinkLimits { ejection: Some(4.0), ..LinkLimits::default() });
         database.costs = Some(Costs { links, ..Costs::default() });
         assert_eq!(hop_byte_seconds(&database, &*machine), Some((2.0 + 1.0) * 2.0 / 32.0));
-        // Without messages between PEs it is unknown. Without waits it is that of the least ones.
+        // Without messages between PEs it is unknown, without waits it is 0.
         let together = Database { edges: Vec::new(), ..database.clone() };
         assert_eq!(hop_byte_seconds(&together, &*machine), None);
         database.costs = Some(Costs::default());
         database.pes.iter_mut().for_each(|pe| pe.wall_seconds = 6.0);
-        assert_eq!(hop_byte_seconds(&database, &*machine), Some(0.01 * 6.0 * 2.0 / 32.0));
+        assert_eq!(hop_byte_seconds(&database, &*machine), Some(0.0));
     }
 
     #[test]

@@ -55,7 +55,9 @@ pub(crate) fn measured_gamma(database: &Database, topology: &dyn Topology) -> f6
         let bytes = mean_size(database, &all)?;
         let seconds = costs.send_seconds + costs.receive_seconds;
         let per_byte = costs.send_seconds_per_byte + costs.receive_seconds_per_byte;
-        Some((seconds / bytes + per_byte) / hop_byte_seconds(database, topology)?)
+        let of_move = seconds / bytes + per_byte;
+        // Where no PE waits for messages, hop-bytes cost nothing, and objects move for the loads only.
+        Some(if of_move > 0.0 { of_move / hop_byte_seconds(database, topology)? } else { 0.0 })
     };
     (1.0 + of_pes().unwrap_or(0.0)).min(MAX_GAMMA)
 }

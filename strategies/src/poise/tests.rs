@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::board::Homes;
 use super::bound::cost_bound;
 use super::machine::distance::with_metric;
-use super::objective::{cost, measured_gamma};
+use super::objective::{MAX_GAMMA, cost, measured_gamma};
 use super::one_to_one::tabu;
 use super::problem::Problem;
 use super::refinement::repair::repair;
@@ -209,8 +209,10 @@ fn measured_costs_say_what_moves_cost() {
     tasks.costs = Some(Costs { migration, ..Costs::default() });
     let hop_byte_seconds = 2.5 * 2.0 / 32.0;
     assert!((gamma(&tasks) - (1.0 + (0.1 + 0.5) / hop_byte_seconds)).abs() < 1e-9);
-    tasks.edges.clear();
-    assert_eq!(gamma(&tasks), 1.0, "no message has a cost");
+    tasks.pes.iter_mut().for_each(|pe| pe.wall_seconds = 1.0);
+    assert_eq!(gamma(&tasks), MAX_GAMMA, "no PE waits, so objects move for the loads only");
+    tasks.costs = Some(Costs::default());
+    assert_eq!(gamma(&tasks), 1.0, "moves take no time");
 }
 
 #[test]
