@@ -81,8 +81,12 @@ impl<'a> Period<'a> {
         let mut handled = handling(database, costs, &recorded);
         let of_messages = credible(database, &handled, seconds);
         handled.iter_mut().for_each(|handled| *handled *= of_messages);
-        let (on_pe, on_link, of_links, rest) = (0.0, 0.0, 1.0, 0.0);
-        let mut period = Period {
+        let on_pe = slowest(database, &handled, &handled, &recorded);
+        let on_link = costs.links.map_or(0.0, |limits| busiest(database, topology, &limits, &recorded));
+        let of_links = (seconds / on_link).min(1.0);
+        let on_link = on_link * of_links;
+        let rest = (seconds - f64::max(on_pe, on_link)).max(0.0);
+        Some(Period {
             database,
             topology,
             costs,
@@ -93,13 +97,7 @@ impl<'a> Period<'a> {
             of_messages,
             of_links,
             rest,
-        };
-        period.on_pe = period.slowest(&period.recorded);
-        period.on_link = period.busiest(&period.recorded);
-        period.of_links = (seconds / period.on_link).min(1.0);
-        period.on_link *= period.of_links;
-        period.rest = (seconds - f64::max(period.on_pe, period.on_link)).max(0.0);
-        Some(period)
+        })
     }
 
     /// The time of the slowest PE.
