@@ -134,7 +134,7 @@ impl RunReport {
             command,
         ]);
         let shown = run_steps.iter().find(|it| it.step == step.step);
-        data.sentences.extend(shown.filter(|it| it.strategy.is_some()).and_then(delivered));
+        data.sentences.extend(shown.filter(|it| it.strategy.is_some()).map(delivered));
         if !is_charged && step.strategy.is_some() {
             let free =
                 "The virtual time does not contain the time of the strategy; --strategy-seconds charges it.";
@@ -146,12 +146,11 @@ impl RunReport {
     }
 }
 
-/// How long a run took that was simulated on `machine`, if it was.
+/// How long a run took, in virtual time if it was simulated on `machine`. The real time of a simulation is left out, so that equal
+/// simulated runs have equal reports.
 pub(crate) fn took(run_seconds: f64, machine: Option<&MachineReport>) -> String {
     match machine {
-        Some(machine) => {
-            format!("{} of virtual time ({} to simulate)", seconds(machine.seconds), seconds(run_seconds))
-        }
+        Some(machine) => format!("{} of virtual time", seconds(machine.seconds)),
         None => seconds(run_seconds),
     }
 }
@@ -177,17 +176,23 @@ fn run_steps(history: &LbHistory) -> Vec<RunStep> {
         .collect()
 }
 
-/// What a step delivered, if that was measured.
-fn delivered(step: &RunStep) -> Option<String> {
+/// What a step delivered, as far as that was measured.
+fn delivered(step: &RunStep) -> String {
+    let Some(next_seconds) = step.next_seconds else {
+        return format!(
+            "The time between sync points was {} before the step; no later step measured what it delivered.",
+            seconds(step.period_seconds)
+        );
+    };
     let predicted = step
         .predicted_seconds
         .map(|it| format!(" ({} were predicted from the loads before it)", seconds(it)));
-    Some(format!(
+    format!(
         "The time between sync points was {} before the step, and {} with the step and after it{}.",
         seconds(step.period_seconds),
-        seconds(step.next_seconds?),
+        seconds(next_seconds),
         predicted.unwrap_or_default(),
-    ))
+    )
 }
 
 /// A sentence that follows a colon.

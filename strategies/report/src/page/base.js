@@ -31,8 +31,13 @@ const secondsText = (x) => Math.abs(x) >= 1 || x === 0 ? `${digits(x)} s` : with
 const loadText = (x) => data.weights ? String(Number(x.toPrecision(4))) : secondsText(x);
 const percentText = (x) => `${(100 * x).toFixed(x < 0.1 ? 1 : 0)} %`;
 const countText = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "" : "s"}`;
-const changeText = (then, now) => then === now ? "unchanged" : then === 0 ? "none before"
-  : `${now > then ? "+" : "−"}${percentText(Math.abs(now / then - 1))}`;
+const signed = (part) => {
+  const text = percentText(Math.abs(part));
+  return `${/[1-9]/.test(text) ? part < 0 ? "−" : "+" : "±"}${text}`;
+};
+const changeText = (then, now) => then === now ? "unchanged" : then === 0 ? "none before" : signed(now / then - 1);
+/** A load of a placement relative to the average load of its PEs, such as "+45 %"; nothing if that is 0. */
+const againstAverage = (it, load) => it.metrics.average_load_seconds ? signed(load / it.metrics.average_load_seconds - 1) : "";
 const peName = (pe) => data.pes.names[pe] ? `PE ${pe} (${data.pes.names[pe]})` : `PE ${pe}`;
 /** The id in its array of an object of a dump of Charm++, as in the function `id_in_array` that reads them. */
 const numberIn = (array, id) => array === `array ${BigInt(id) >> 48n}` ? String(BigInt(id) % (1n << 48n)) : id;

@@ -19,7 +19,7 @@ const isBoundShown = ({ metrics }) => loadText(metrics.lower_bound_seconds) !== 
 function loadPicture(it, name, order, top) {
   const { average_load_seconds: average, lower_bound_seconds: bound, max_load_seconds: most } = it.metrics;
   const whole = 560, width = whole - margin, heavy = heaviest(it), y = (load) => 280 - 270 * load / top;
-  const labels = sorted ? [] : middles(order.length, (pe) => pe);
+  const labels = middles(order.length, (at) => order[at]);
   const draw = (context) => {
     labelAxes(context, [margin, head, width, 281], labels, [[y(top) / 281, loadText(top)], [y(average) / 281, loadText(average)], [1, "0"]]);
     context.translate(margin, head);

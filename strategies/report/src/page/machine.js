@@ -135,17 +135,18 @@ function gridPicture(it, top, name) {
   const which = isSmall ? "the busiest link from it" : `the busiest link from it to another slice (dimension 3${m.sizes.length > 3 ? " and beyond" : ""})`;
   const axes = m.sizes.length === 1 ? "" : ` Across: dimension 1; down: dimension 2${depth > 1 ? "; numbers of slices: dimension 3" : ""}.`;
   const note = "A square is a node" + (isSmall || m.sizes.length > 2 ? `; its colour is ${which}, grey without bytes.` : ".") +
-    (isFolded ? " A row has 64 nodes of the ring." : "") + axes + (isSmall ? "" : ` Lines next to each other: the two directions of a cable, pale without bytes.${m.wraps.slice(0, 2).some((wraps, k) => wraps && m.sizes[k] > 2) ? " Lines that end at a border: links around the torus." : ""}`);
+    (isFolded ? " A row has 64 nodes of the ring." : "") + axes + (isSmall ? "" : ` Lines next to each other: the two directions of a cable, grey without bytes.${m.wraps.slice(0, 2).some((wraps, k) => wraps && m.sizes[k] > 2) ? " Lines that end at a border: links around the torus." : ""}`);
   return make("div", {}, picture(width, height, `Links of the grid${name && `, ${name}`}${sliceName()}`, draw, at, [0.2 * cell, lift + 0.2 * cell, cell, cell]),
     make("div", { class: "axis" }, note));
 }
 
 const leafKind = () => data.machine.of_nodes ? "nodes" : "PEs";
+/** The height of the lower ends of the links of a level, as in the names of switches: PEs have height 0. */
+const heightName = (level) => level === data.machine.starts.length - 1 ? leafKind() : `height ${data.machine.starts.length - 1 - level}`;
 /** Levels of a tree, the root on top; each vertex has its link up in the upper half and its link down in the lower half. */
 function treePicture(it, top, name) {
   const m = data.machine, leaves = m.leaves.length, row = 44, left = 62, wide = 560 - left, levels = m.starts.length;
   const index = new Map(m.level.map((level, i) => [`${level}/${m.vertex[i]}/${m.up[i]}`, i]));
-  const levelName = (level) => level === levels - 1 ? leafKind() : `level ${level + 1}`;
   const most = busiestLink(it), labels = middles(leaves, (leaf) => m.leaves[leaf]);
   const draw = (context) => {
     let framed;
@@ -170,7 +171,7 @@ function treePicture(it, top, name) {
       context.fillText(up ? "↑" : "↓", left - 14, y + 14);
     }));
     context.fillStyle = variable("--text");
-    m.starts.forEach((_, level) => context.fillText(levelName(level), 2, level * row + row / 2 + 4));
+    m.starts.forEach((_, level) => context.fillText(heightName(level), 2, level * row + row / 2 + 4));
     labelAxes(context, [left, levels * row + 18, wide, 0], labels, []);
     if (framed) markBusiest(context, ...framed);
   };
@@ -179,10 +180,11 @@ function treePicture(it, top, name) {
     if (leaf < 0) return "";
     const vertex = m.starts[level].findIndex((_, v) => leaf < m.starts[level][v + 1]);
     const link = (up) => index.has(`${level}/${vertex}/${up}`) ? secondsText(it.link_seconds[index.get(`${level}/${vertex}/${up}`)]) : "no link";
-    return `${level === levels - 1 ? m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]) : `switch ${vertex} of level ${level + 1}`}: up ${link(true)}, down ${link(false)}`;
+    return `${level === levels - 1 ? m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]) : `switch ${vertex} of ${heightName(level)}`}: up ${link(true)}, down ${link(false)}`;
   };
   return make("div", {}, picture(560, levels * row + 18, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row, 18]),
-    make("div", { class: "axis" }, "Rows: the links above the vertices of a level, the root on top; of several cables the busiest counts. ↑ up, ↓ down. Grey: no bytes. Numbers: " + leafKind() + "."));
+    make("div", { class: "axis" }, `Rows: the links above ${leafKind()} and above the switches of a height, the root on top; of several cables the busiest counts. ↑ up, ↓ down. Grey: no bytes.` +
+      `${it.top_links.some(([link]) => /switch \d+\.\d+/.test(link)) ? " Names of switches begin with their height, such as switch 1.0." : ""} Numbers: ${leafKind()}.`));
 }
 
 /** Groups that send over groups that receive, and a last row and column for the PEs of each group. */
@@ -229,7 +231,7 @@ function listPicture(it, top, name) {
 /** The kind of a drawn link, for the table. */
 function linkKind(i) {
   const m = data.machine;
-  if (m.layout === "tree") return `${m.level[i] === m.starts.length - 1 ? leafKind() : `level ${m.level[i] + 1}`}, ${m.up[i] ? "up" : "down"}`;
+  if (m.layout === "tree") return `${heightName(m.level[i])}, ${m.up[i] ? "up" : "down"}`;
   if (m.layout === "groups") return m.from[i] === m.groups ? "from PEs" : m.to[i] === m.groups ? "to PEs" : m.from[i] === m.to[i] ? "inside of groups" : "between groups";
   const [from, to] = [m.from[i], m.to[i]].map(coordinates);
   return `dimension ${from.findIndex((at, k) => at !== to[k]) + 1}`;
@@ -275,8 +277,9 @@ const machine = {
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
     if (layout !== "links") section.append(make("p", { class: "note" }, "Frame: the busiest link, or one of them, if the picture shows it."), asText("Links by kind as a table", kindTable));
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
-    // A weight has no unit, and a bandwidth that is assumed says little.
-    const isSlow = !data.weights && !data.assumed_bandwidth && busiest(after()) > largest(after().load_seconds) ? " That is more than the largest load, so messages may take longer than work." : "";
+    // A weight has no unit.
+    const most = largest(after().load_seconds), isSlow = !data.weights && most > 0 && busiest(after()) > most
+      ? ` That is more than the largest load, so messages may take longer than work${data.assumed_bandwidth ? ", if links are that slow" : ""}.` : "";
     const isRecorded = ["before", "as recorded", "in blocks"].includes(before().name), period = isRecorded ? " for the messages of the period before the step" : "";
     return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${period}${assumed}.${isSlow}`;
   },

@@ -57,7 +57,8 @@ function readAddress() {
   state.panel = panel === "all" ? panel : (found || shown()[0]).id;
   const why = empty && empty.lacks ? ` ${empty.lacks}` : "";
   const wrong = panel === "all" || found || !panel ? "" : empty ? `This report has nothing for the panel ${empty.title}.${why}` : `There is no panel ${panel}.`;
-  document.getElementById("wrong").textContent = wrong && `${wrong} There are ${shown().map((it) => it.title).join(", ")}.`;
+  const strategy = address.get("strategy"), unknown = strategy && named < 0 ? `There is no strategy ${strategy}.` : "";
+  document.getElementById("wrong").textContent = [wrong && `${wrong} There are ${shown().map((it) => it.title).join(", ")}.`, unknown].filter(Boolean).join(" ");
   state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";
   document.documentElement.dataset.theme = state.theme;
 }

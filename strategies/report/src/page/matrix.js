@@ -83,8 +83,8 @@ const matrix = {
     pair().forEach(([it, name], k) => {
       const order = it.pe_of.map((_, i) => i).sort((a, b) => it.pe_of[a] - it.pe_of[b] || a - b);
       const object = (bin, bins) => {
-        const i = order[Math.min(n - 1, Math.ceil(bin * n / bins))];
-        return `${peName(it.pe_of[i])} (${objectName(i)})`;
+        const [first, end] = [Math.ceil(bin * n / bins), Math.ceil((bin + 1) * n / bins)], i = order[Math.min(n - 1, first)];
+        return `${peName(it.pe_of[i])} (${objectName(i)}${end - first > 1 ? ` and ${end - first - 1} following` : ""})`;
       };
       const drawn = linesOf(it);
       drawn.lines.forEach(([, kind]) => kinds.add(kind));
@@ -92,11 +92,13 @@ const matrix = {
     });
     const looks = ["Grey", kinds.has(2) ? "Faint pink" : "Pink", kinds.has(1) ? "Strong pink" : "Pink"];
     const borders = [0, 1, 2].filter((kind) => kinds.has(kind)).map((kind) => ` ${looks[kind]} lines: borders of ${partNames()[kind]}.`).join("");
-    const ends = least === high ? ["", ""] : [low, high].map((bytes) => `${about}${bytesText(bytes)}`);
-    section.append(legend("viridis", ...ends, least === high ? `${about}${bytesText(high)} in each cell` : "bytes, logarithmic"), holder,
+    const [lowest, highest] = [low, high].map((bytes) => `${about}${bytesText(bytes)}`);
+    section.append(least === high ? make("p", { class: "note" }, `${highest} in each cell with bytes.`) : legend("viridis", lowest, highest, "bytes, logarithmic"), holder,
       ...(data.heaviest_edges.length ? [asText(`The ${countText(data.heaviest_edges.length, "heaviest edge")} as a table`, heaviestEdges)] : []),
-      make("p", { class: "note" }, `Cells near the diagonal are messages between objects on one PE, or on PEs whose numbers are close, which may be far apart on the machine; Distances shows how far bytes travel.${borders}`));
-    const share = (it) => percentText(it.metrics.remote_bytes / Math.max(1, it.metrics.total_bytes));
+      make("p", { class: "note" }, `By placement, ${kinds.has(0) ? "the squares on the diagonal are messages between objects on one PE; cells near them are" : "cells near the diagonal are messages between objects on one PE, or"} between PEs whose numbers are close, which may be far apart on the machine. Distances shows how far bytes travel.${borders}`));
+    const part = (it, bytes) => percentText(bytes / Math.max(1, it.metrics.total_bytes)), share = (it) => part(it, it.metrics.remote_bytes);
+    const levels = before().levels.map(([name], k) => `${name} ${pair().map(([it]) => part(it, it.levels[k][1])).join(", ")}`);
+    if (levels.length > 2) section.append(make("p", {}, `Bytes by level of the machine${pair().length > 1 ? ", before and after" : ""}: ${levels.join("; ")}.`));
     const senders = data.half_senders ? ` Half of the bytes between objects are sent by ${data.half_senders.toLocaleString("en")} of ${countText(n, "object")}.` : "";
     return `Share of bytes between PEs: ${pair().map(([it, name]) => `${share(it)}${spoken(it, name)}`).join(", ")}.${senders}`;
   },

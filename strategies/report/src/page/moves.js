@@ -43,44 +43,65 @@ const moves = {
       const [then, now] = [was, is].map((it) => Math.max(it.load_seconds[was.pe_of[i]], it.load_seconds[is.pe_of[i]]));
       return { value: now - then, text: changeText(then, now) };
     };
-    const hasHops = is.hop_bytes_added.length > 0, heads = ["object", "from PE", "to PE", "load", "change of the busier PE", ...(hasHops ? ["change of hop-bytes"] : [])];
-    const rows = (list) => table("objects that move", heads, list.slice(0, most).map((i) => [{ value: i, text: objectName(i) }, was.pe_of[i], is.pe_of[i],
-      { value: load[i], text: loadText(load[i]) }, busier(i), ...(hasHops ? [{ value: is.hop_bytes_added[i], text: hops(is.hop_bytes_added[i]) }] : [])]));
-    moved.sort((a, b) => load[b] - load[a]);
-    // An object with the id that was typed, or whose name ends in this number, comes first.
-    const isExact = (i) => {
-      const name = objectName(i);
-      return name === wanted || /^\d+$/.test(wanted) && [data.objects.ids[i], name.match(/\d+(?=\]?$)/)?.[0]].includes(wanted);
+    const hasHops = is.hop_bytes_added.length > 0, heads = ["object", "from PE (load)", "to PE (load)", "load", "change of the busier PE", ...(hasHops ? ["change of hop-bytes"] : [])];
+    /** A PE and its load before, relative to the average. */
+    const loaded = (pe) => {
+      const part = againstAverage(was, was.load_seconds[pe]);
+      return { value: pe, text: part ? `${pe} (${part})` : pe };
     };
-    const found = () => {
-      if (!wanted) return moved;
-      const [exact, others] = [[], []];
-      for (const i of moved) {
-        if (isExact(i)) exact.push(i);
-        else if (objectName(i).includes(wanted)) others.push(i);
+    const sentence = make("p");
+    let explained;
+    /** Says what the numbers say of the move of an object, and marks its row. */
+    const explain = (i) => {
+      explained = i;
+      sentence.textContent = reason(i);
+      list.querySelectorAll("tbody tr").forEach((row) => row.setAttribute("aria-current", row.cells[0].textContent === objectName(i)));
+    };
+    const rows = (list) => table("objects that move", heads, list.slice(0, most).map((i) => [{ value: i, text: make("button", { onclick: () => explain(i) }, objectName(i)) },
+      loaded(was.pe_of[i]), loaded(is.pe_of[i]), { value: load[i], text: loadText(load[i]) }, busier(i), ...(hasHops ? [{ value: is.hop_bytes_added[i], text: hops(is.hop_bytes_added[i]) }] : [])]),
+    200, (at) => ({ "aria-current": list[at] === explained }));
+    /** What the loads and hop-bytes say for or against the move of an object. */
+    const reason = (i) => {
+      const [from, to] = [was, is].map((it) => it.pe_of[i]), text = [`${objectName(i)} (${loadText(load[i])}) moves from ${peName(from)} to ${peName(to)}.`];
+      if (was.metrics.average_load_seconds) {
+        const [left, reached] = [from, to].map((pe) => `PE ${pe} ${againstAverage(was, was.load_seconds[pe])} before and ${againstAverage(is, is.load_seconds[pe])} after`);
+        const stayed = is.load_seconds[from] + load[i] / (data.pes.speeds[from] || 1), busiest = Math.max(is.load_seconds[from], is.load_seconds[to]);
+        const arrival = was.load_seconds[from] < was.metrics.average_load_seconds && moved.find((other) => is.pe_of[other] === from);
+        const need = stayed <= 1.0005 * busiest ? "the loads do not need this move" : arrival === false ? "the loads need this move"
+          : `it makes room for objects that arrive${arrival === undefined ? "" : `, such as ${objectName(arrival)} (${loadText(load[arrival])})`}`;
+        text.push(`Loads against the average: ${left}, ${reached}.`, `If this object alone stayed, PE ${from} would have ${againstAverage(is, stayed)}: ${need}.`);
       }
-      return [...exact, ...others];
+      const added = is.hop_bytes_added[i];
+      if (hasHops) text.push(added ? `Its hop-bytes ${added < 0 ? "fall" : "rise"} by ${bytesText(Math.abs(added))}.` : "Its hop-bytes do not change.");
+      return text.join(" ");
     };
-    /** A sentence about the object that was searched and does not move. */
-    const staying = () => {
-      const all = is.pe_of.map((_, i) => i), named = all.find((i) => objectName(i) === wanted) ?? all.find(isExact);
-      return named === undefined ? `No object has the name ${wanted}.` : `${objectName(named)} stays on ${peName(is.pe_of[named])}.`;
+    moved.sort((a, b) => load[b] - load[a]);
+    /** A name without what people write in different ways. */
+    const plain = (name) => name.toLowerCase().replace(/\s+/g, "");
+    /** How well an object fits what was typed: 3 is its name, 2 its id or a name that ends in this number, 1 a part of its name. */
+    const fits = (i) => {
+      const name = plain(objectName(i)), text = plain(wanted);
+      return name === text ? 3 : [data.objects.ids[i], /^\d+$/.test(text) && name.match(/\d+(?=\]?$)/)?.[0]].includes(text) ? 2 : name.includes(text) ? 1 : 0;
     };
-    const listed = () => {
-      const list = found();
-      const isMoving = !wanted || list.some(isExact);
-      return [...(isMoving || list.length && !/^\d+$/.test(wanted) ? [] : [make("p", {}, staying())]), ...(list.length ? [rows(list)] : [])];
+    const fill = () => {
+      const ranks = wanted ? is.pe_of.map((_, i) => fits(i)) : [], best = largest(ranks);
+      const these = wanted ? moved.filter((i) => ranks[i]).sort((a, b) => ranks[b] - ranks[a]) : moved;
+      list.replaceChildren(...(these.length ? [rows(these)] : []));
+      if (these.length && (!wanted || ranks[these[0]] === best)) return explain(these[0]);
+      const staying = ranks.indexOf(best);
+      sentence.textContent = best ? `${objectName(staying)} stays on ${peName(is.pe_of[staying])}.` : `No object has the name ${wanted}.`;
     };
     // A table of all objects of a large run would take longer than a glance; the search finds each of them.
-    const list = make("div", { class: "moving" }, ...listed());
+    const list = make("div", { class: "moving heads" });
     const search = make("input", { type: "search", placeholder: "Find an object", value: wanted, "aria-label": "Find an object by name",
-      oninput: (event) => { wanted = event.target.value; orders.delete("objects that move"); list.replaceChildren(...listed()); } });
+      oninput: (event) => { wanted = event.target.value; orders.delete("objects that move"); fill(); } });
+    fill();
     section.append(make("div", { class: "pair wide" }, make("div", {}, make("h3", {}, `from (row) to (column), by ${kind}`),
       picture(margin + size, margin + size, `Migrations of ${moved.length} objects`, draw, at, [margin, margin, size / bins, size / bins]), legend("viridis", "1 object", countText(top, "object"), "migrations; blank: none"), asText("Migrations as a table", pairs)),
-    make("div", {}, make("h3", {}, "objects that move, heaviest first"), search, list,
+    make("div", {}, make("h3", {}, "objects that move, heaviest first"), search, sentence, list,
       moved.length > most ? make("p", { class: "note" }, `The table has the ${most.toLocaleString("en")} heaviest objects; the search finds the others.`) : undefined)));
     const bytes = is.metrics.migrated_bytes;
-    section.append(make("p", { class: "note" }, `The last columns say what changes by all migrations together: the larger load of the two PEs${hasHops ? ", and the hop-bytes of the object" : ""}. An object for which nothing improves may make room for another one, or follow one.`));
+    section.append(make("p", { class: "note" }, `Choose an object to read what its numbers say for or against its move. In parentheses: the load of a PE before, against the average. The last columns say what changes by all migrations together: the larger load of the two PEs${hasHops ? ", and the hop-bytes of the object" : ""}. An object for which nothing improves may make room for another one, or follow one.`));
     if (is.between.length > 1) section.append(fewerMigrations(is));
     return `${is.name} moves ${moved.length.toLocaleString("en")} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}.`;
   },

@@ -39,7 +39,7 @@ const summary = {
     const isTimed = (before().metrics.step_seconds ?? null) !== null;
     if (data.recommended !== null) section.append(make("p", { class: "note" }, isTimed
       ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
-      : "Recommended by a rule of thumb, because the costs of messages are unknown: at most 5 % more load than the least; among these, 1 % more load must save about 10 % of the hop-bytes, or the moves of all objects."));
+      : "Recommended by a rule of thumb, because the costs of messages are unknown: the smallest sum of load, hop-bytes and moves, with at most 5 % more load than the least. 1 % of load counts as much as 10 % of the hop-bytes, and as moving all objects."));
     if (hasOthers) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
     if (data.run_steps.length > 1) section.append(...runSteps());
     data.refusals.forEach(([name, reason]) => section.append(make("p", { class: "note" }, `No answer from ${name}: ${reason}.`)));

@@ -127,20 +127,46 @@ fn several_steps_are_added_up_where_they_are_compared() {
     tab.has_no_problem();
 }
 
+/// The page of [`PAIRS`] with the panel Migrations, and its document.
+fn moves_page(sandbox: &Sandbox) -> Option<(Chromium, Value)> {
+    sandbox.run(&format!("{PAIRS} --report a.html")).result();
+    let shown = document(sandbox, PAIRS);
+    let mut tab = Chromium::start()?;
+    tab.open(&sandbox.path().join("a.html"), "panel=moves");
+    Some((tab, shown))
+}
+
+/// A column of the objects that move.
+fn column(tab: &mut Chromium, column: usize) -> Vec<String> {
+    let cells = tab.value(&format!(
+        "[...document.querySelectorAll('.moving tbody tr')].map((it) => it.cells[{column}].textContent)"
+    ));
+    texts(&cells).into_iter().map(String::from).collect()
+}
+
+/// By PE: the load with the placement.
+fn loads(shown: &Value, placement: usize) -> Vec<f64> {
+    let all = &shown["placements"][placement]["load_seconds"];
+    all.as_array().expect("loads").iter().filter_map(Value::as_f64).collect()
+}
+
+/// The PE of a cell such as `3 (+45 %)`, whose load before is compared with the percentage.
+fn loaded_pe(cell: &str, before: &[f64]) -> usize {
+    let (pe, part) = cell.split_once(" (").expect("a PE and its load");
+    let pe = pe.parse::<usize>().expect("a PE");
+    let (sign, percent) = part.split_at(part.chars().next().map_or(0, char::len_utf8));
+    let percent: f64 = percent.trim_end_matches(" %)").parse().expect("a percentage");
+    let relative = before[pe] * before.len() as f64 / before.iter().sum::<f64>() - 1.0;
+    assert!((100.0 * relative.abs() - percent).abs() < 0.6, "{cell}: {relative}");
+    assert!(percent == 0.0 || (sign == "+") == (relative > 0.0), "{cell}: {relative}");
+    pe
+}
+
 #[test]
 fn objects_that_move_have_their_names_and_facts() {
     let sandbox = Sandbox::new();
-    sandbox.run(&format!("{PAIRS} --report a.html")).result();
-    let shown = document(&sandbox, PAIRS);
-    let Some(mut tab) = Chromium::start() else { return };
-    tab.open(&sandbox.path().join("a.html"), "panel=moves");
-    let cells = |column: usize| {
-        format!(
-            "[...document.querySelectorAll('.moving tbody tr')].map((it) => it.cells[{column}].textContent)"
-        )
-    };
-    let list = |value: Value| -> Vec<String> { texts(&value).into_iter().map(String::from).collect() };
-    let names = list(tab.value(&cells(0)));
+    let Some((mut tab, shown)) = moves_page(&sandbox) else { return };
+    let names = column(&mut tab, 0);
     let dimensions = |name: &str| name.matches(',').count() + 1;
     assert!(
         names.iter().all(|name| dimensions(name) == if name.starts_with("Compute") { 4 } else { 3 }),
@@ -151,26 +177,81 @@ fn objects_that_move_have_their_names_and_facts() {
         "[...document.querySelectorAll('.moving th button')].find((it) => it.textContent === 'load').click()",
     );
     assert_eq!(tab.text("document.querySelector('.moving th[aria-sort=descending]').textContent"), "load");
-    assert_eq!(list(tab.value(&cells(0))), names, "the table begins in this order");
-    let facts = list(tab.value(&cells(4)));
-    let loads = |placement: usize| {
-        let all = &shown["placements"][placement]["load_seconds"];
-        all.as_array().expect("loads").iter().filter_map(Value::as_f64).collect::<Vec<_>>()
-    };
-    let ([before, after], [from, to]) =
-        ([loads(0), loads(1)], [list(tab.value(&cells(1))), list(tab.value(&cells(2)))]);
-    let pe = |text: &str| text.parse::<usize>().expect("a PE");
+    assert_eq!(column(&mut tab, 0), names, "the table begins in this order");
+    let [before, after] = [0, 1].map(|placement| loads(&shown, placement));
+    let [from, to, facts] = [1, 2, 4].map(|at| column(&mut tab, at));
     for (fact, (from, to)) in facts.iter().zip(from.iter().zip(&to)) {
-        let highest = |loads: &[f64]| loads[pe(from)].max(loads[pe(to)]);
+        let highest = |loads: &[f64]| loads[loaded_pe(from, &before)].max(loads[loaded_pe(to, &before)]);
         assert_eq!(fact.starts_with('−'), highest(&after) < highest(&before), "{fact}");
     }
+    tab.has_no_problem();
+}
+
+#[test]
+fn an_object_is_searched_or_chosen() {
+    let sandbox = Sandbox::new();
+    let Some((mut tab, shown)) = moves_page(&sandbox) else { return };
+    let names = column(&mut tab, 0);
+    let said = "document.querySelector('.moving').previousElementSibling.textContent";
     // An object whose name is contained in others comes first.
     let wanted = names.last().expect("an object").clone();
     tab.value(&format!(
         "{{ const it = document.querySelector('input[type=search]'); it.value = '{wanted}'; it.dispatchEvent(new Event('input')); }}"
     ));
-    assert_eq!(list(tab.value(&cells(0)))[0], wanted);
+    assert_eq!(column(&mut tab, 0)[0], wanted);
+    let [from, to] = [1, 2].map(|at| loaded_pe(&column(&mut tab, at)[0], &loads(&shown, 0)));
+    let sentence = tab.text(said);
+    assert!(sentence.starts_with(&format!("{wanted} (")), "{sentence}");
+    assert!(sentence.contains(&format!(" moves from PE {from} to PE {to}.")), "{sentence}");
+    // Another object is chosen by its name.
+    tab.value("{ const it = document.querySelector('input[type=search]'); it.value = ''; it.dispatchEvent(new Event('input')); }");
+    assert!(tab.text(said).starts_with(&format!("{} (", names[0])));
+    tab.value("document.querySelectorAll('.moving td button')[1].click()");
+    assert!(tab.text(said).starts_with(&format!("{} (", names[1])));
+    let marked = "[...document.querySelectorAll('.moving [aria-current=true]')].map((it) => it.cells[0].textContent).join()";
+    assert_eq!(tab.text(marked), names[1]);
     tab.has_no_problem();
+}
+
+#[test]
+fn the_reasons_of_moves_follow_from_the_loads() {
+    let sandbox = Sandbox::new();
+    let Some((mut tab, shown)) = moves_page(&sandbox) else { return };
+    let [before, after] = [0, 1].map(|placement| loads(&shown, placement));
+    let average = before.iter().sum::<f64>() / before.len() as f64;
+    let all = tab.value(
+        "after().pe_of.map((pe, i) => [i, pe]).filter(([i, pe]) => pe !== before().pe_of[i]).map(([i]) => { \
+         const it = document.querySelector('input[type=search]'); it.value = objectName(i); it.dispatchEvent(new Event('input')); \
+         return [i, before().pe_of[i], after().pe_of[i], document.querySelector('.moving').previousElementSibling.textContent]; })",
+    );
+    let mut needed = 0;
+    for object in all.as_array().expect("a list") {
+        let number = |at: usize| object[at].as_u64().expect("a number") as usize;
+        let (object_load, from, to) = (&shown["objects"]["load_seconds"][number(0)], number(1), number(2));
+        // With the object in addition to what its PE has after the step.
+        let stayed = after[from] + object_load.as_f64().expect("a load");
+        let is_needed = stayed > after[from].max(after[to]) * 1.0005;
+        let reason = match (is_needed, before[from] < average) {
+            (false, _) => "the loads do not need this move",
+            (true, false) => "the loads need this move",
+            (true, true) => "it makes room for objects that arrive",
+        };
+        let text = object[3].as_str().expect("a sentence");
+        assert!(text.contains(reason), "{reason}: {text}");
+        needed += u32::from(is_needed);
+    }
+    assert!(needed > 0);
+    tab.has_no_problem();
+}
+
+#[test]
+fn equal_simulated_runs_have_equal_pages() {
+    let sandbox = Sandbox::new();
+    let page = || {
+        sandbox.run(&format!("{PAIRS} --perfetto run.pftrace --report a.html")).result();
+        sandbox.text("a.html")
+    };
+    assert!(page() == page(), "the pages differ");
 }
 
 #[test]

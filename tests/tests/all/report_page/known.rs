@@ -88,7 +88,8 @@ fn a_map_on_a_tree_is_an_icicle() {
         "{{ {table}.open = true; new Promise((done) => setTimeout(() => done({table}.innerText), 50)); }}"
     );
     let text = tab.text(&rows);
-    for row in ["level 1, up\t2\t1.00 ms\t500 us\t0 s\t0 s", "PEs, down\t4\t1.00 ms\t250 us\t1.00 ms\t250 us"]
+    for row in
+        ["height 1, up\t2\t1.00 ms\t500 us\t0 s\t0 s", "PEs, down\t4\t1.00 ms\t250 us\t1.00 ms\t250 us"]
     {
         assert!(text.contains(row), "{text}");
     }

@@ -98,19 +98,23 @@ fn pictures_say_what_is_under_the_cursor() {
     tab.value("{ const it = document.querySelector('input[type=search]'); it.value = '#1'; it.dispatchEvent(new Event('input')); }");
     assert!(tab.value(rows).as_u64() < all.as_u64(), "the search leaves out objects");
     // Ids are found, too: of an object that moves, and of one that stays.
-    for (is_moving, expected) in [("!==", ""), ("===", " stays on PE ")] {
+    for (is_moving, rows, expected) in [("!==", "1 ", " moves from PE "), ("===", "0 ", " stays on PE ")] {
         let found = tab.text(&format!(
             "{{ const [then, now] = [before(), after()].map((placement) => placement.pe_of); const it = document.querySelector('input[type=search]'); \
              it.value = data.objects.ids[then.findIndex((pe, i) => pe {is_moving} now[i])]; it.dispatchEvent(new Event('input')); \
-             document.querySelector('.moving').querySelectorAll('tbody tr').length + [...document.querySelectorAll('.moving p')].map((p) => p.textContent).join() }}"
+             const list = document.querySelector('.moving'); `${{list.querySelectorAll('tbody tr').length}} ${{list.previousElementSibling.textContent}}` }}"
         ));
-        let wanted = if expected.is_empty() {
-            found == "1"
-        } else {
-            found.starts_with('0') && found.contains(expected)
-        };
-        assert!(wanted, "{found}");
+        assert!(found.starts_with(rows) && found.contains(expected), "{found}");
     }
+    // An exact name is preferred to longer ones, also if its object stays; spaces and capitals do not matter.
+    let said = tab.text(
+        "{ const stays = after().pe_of.findIndex((pe, i) => pe === before().pe_of[i]); const it = document.querySelector('input[type=search]'); \
+         it.value = objectName(stays).toUpperCase().replace(' ', ''); it.dispatchEvent(new Event('input')); \
+         const said = document.querySelector('.moving').previousElementSibling.textContent; said.startsWith(`${objectName(stays)} stays on PE `) ? 'right' : said }",
+    );
+    assert_eq!(said, "right");
+    tab.open(&file, "panel=loads&strategy=NoSuchLB");
+    assert_eq!(tab.text("document.getElementById('wrong').textContent"), "There is no strategy NoSuchLB.");
     tab.has_no_problem();
 }
 
