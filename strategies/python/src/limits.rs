@@ -2,8 +2,12 @@
 
 use std::path::PathBuf;
 
-use equipoise_model::constraints::{Constraints, Group, MaxObjects, PerPe, Place};
+use equipoise_model::constraints::{Constraints, Group, MaxObjects, PerPe, Place, files};
 use equipoise_model::files::AtLine;
+use equipoise_model::quote::quoted;
+use equipoise_strategies::constrained::keep;
+use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::max_moves::MaxMoves;
 use pyo3::prelude::*;
 
 use crate::errors::{of_file, usage};
@@ -16,6 +20,8 @@ pub(crate) struct Limits {
     groups: Option<Lines>,
     max_objects: Option<Amount>,
     memory: Option<Amount>,
+    phases: Option<Phases>,
+    max_moves: Option<String>,
 }
 
 /// Lines, or a file of them as a tuple with one name.
@@ -32,6 +38,13 @@ enum Amount {
     Each(Vec<u64>),
 }
 
+/// The id of each object with its load in each phase, or a file as a tuple with one name.
+#[derive(FromPyObject)]
+enum Phases {
+    File((PathBuf,)),
+    Each(Vec<(u64, Vec<f64>)>),
+}
+
 /// Lines that Python wrote: the number of the line is that of an entry.
 fn entry(what: &str) -> impl Fn(AtLine) -> PyErr {
     move |(line, reason)| usage(format!("entry {line} of {what}: {reason}"))
@@ -40,6 +53,14 @@ fn entry(what: &str) -> impl Fn(AtLine) -> PyErr {
 impl Limits {
     /// The constraints. Sizes are those of the database.
     pub(crate) fn constraints(&self) -> PyResult<Constraints> {
+        let has_others = self.max_objects.is_some()
+            || self.memory.is_some()
+            || self.groups.is_some()
+            || self.phases.is_some();
+        if self.max_moves.is_some() && has_others {
+            let broken = "max_objects, memory, groups and phases may move more objects than max_moves allows";
+            return Err(usage(format!("{broken}; leave one out")));
+        }
         let max_objects = match &self.max_objects {
             None => None,
             Some(Amount::Text(text)) => Some(MaxObjects::read(text).map_err(of_file)?),
@@ -62,6 +83,25 @@ impl Limits {
             Some(Lines::Text(text)) => Group::parse(text).map_err(entry("groups"))?,
             Some(Lines::File((path,))) => Group::read(path).map_err(of_file)?,
         };
-        Ok(Constraints { max_objects, memory, places, groups, ..Constraints::default() })
+        let phases = match &self.phases {
+            None => Vec::new(),
+            Some(Phases::Each(loads)) => loads.clone(),
+            Some(Phases::File((path,))) => files::phases(path).map_err(of_file)?,
+        };
+        Ok(Constraints { max_objects, memory, places, groups, phases, ..Constraints::default() })
+    }
+
+    /// The same strategy, which keeps the limit of moves, and the constraints of its databases.
+    pub(crate) fn keep(&self, choice: &Choice) -> PyResult<Choice> {
+        let limited = match &self.max_moves {
+            None => choice.clone(),
+            Some(text) => {
+                let most: MaxMoves = text
+                    .parse()
+                    .map_err(|reason| usage(format!("max_moves is `{}`: {reason}", quoted(text))))?;
+                most.limit(choice)
+            }
+        };
+        Ok(keep(&limited))
     }
 }

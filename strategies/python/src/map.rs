@@ -7,7 +7,6 @@ use equipoise_model::table::percent;
 use equipoise_model::{Assignment, Database as Record, Topology};
 use equipoise_report::{Builder, ReportFile};
 use equipoise_strategies::StrategyError;
-use equipoise_strategies::constrained::keep;
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::strategy::guarded;
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -134,7 +133,7 @@ pub(crate) fn map(
     let record = Record { constraints: limits.constraints()?, ..record };
     // Before the strategy, which is not to blame.
     record.constraints.rules(&record, &*topology).map_err(usage)?;
-    let choice = keep(&choice);
+    let choice = limits.keep(&choice)?;
     let found = run.wait(py, move || {
         let begin = Instant::now();
         let answer = guarded(|| choice.strategy.assign(&record, &*topology, seed));

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use equipoise_model::Topology;
-use equipoise_strategies::constrained::keep;
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::registry;
 use equipoise_strategies::replay::{Comparison, recorded_machine, replay as replayed};
@@ -86,7 +85,7 @@ pub(crate) fn replay(
             None => recorded_machine(topology, record.pes.len()).map_err(raise)?,
         };
         record.constraints.rules(&record, &*topology).map_err(usage)?;
-        let choices = balancers.iter().map(|balancer| Ok(keep(&choice(py, balancer, &topology, &run)?)));
+        let choices = balancers.iter().map(|balancer| limits.keep(&choice(py, balancer, &topology, &run)?));
         let choices = choices.collect::<PyResult<_>>()?;
         all.push((record, topology, choices));
     }

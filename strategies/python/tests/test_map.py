@@ -109,6 +109,28 @@ def test_constraints_are_kept(matrix):
     assert np.array_equal(np.bincount(exact.pe), [8] * 8)
 
 
+def test_loads_by_phase_are_balanced_in_each_phase(matrix, tmp_path):
+    # Half of the tasks work in the first phase, the others in the second one.
+    phases = np.zeros((64, 2))
+    phases[:32, 0] = phases[32:, 1] = 1
+    mapping = eq.map(matrix, "flat:8", phases=phases)
+    for phase in range(2):
+        assert np.bincount(mapping.pe, weights=phases[:, phase], minlength=8).max() == 4
+    assert mapping.costs["phases_seconds"] == 8
+    file = tmp_path / "phases"
+    file.write_text("".join(f"{task} {first} {second}\n" for task, (first, second) in enumerate(phases)))
+    assert np.array_equal(eq.map(matrix, "flat:8", phases=file).pe, mapping.pe)
+
+
+def test_few_tasks_move(matrix):
+    start = np.arange(64) % 8
+    free = eq.map(matrix, "flat:8", start=start)
+    assert (free.pe != start).sum() > 6
+    for most in (6, "10%"):
+        assert 0 < (eq.map(matrix, "flat:8", start=start, max_moves=most).pe != start).sum() <= 6
+    assert np.array_equal(eq.map(matrix, "flat:8", start=start, max_moves=0).pe, start)
+
+
 def test_files_of_constraints(matrix, tmp_path):
     file = tmp_path / "fixed"
     file.write_text("3 17\n")
@@ -143,6 +165,12 @@ def test_files_of_constraints(matrix, tmp_path):
         ({"max_objects": "x"}, "max_objects is 'x', which is no number and no file; give a number such as '4'"),
         ({"seed": 2**64}, "seed is 18446744073709551616; give a number of at most 18446744073709551615"),
         ({"seed": -1}, "seed is -1; give a number of at least 0"),
+        ({"phases": np.zeros((63, 2))}, "phases has 63 entries and 64 are needed; give one for each"),
+        ({"phases": np.zeros((64, 0))}, "phases has no columns; give a column for each phase"),
+        ({"phases": np.zeros(64)}, "phases has 1 dimensions; give an array with 2"),
+        ({"max_moves": "few"}, "max_moves is `few`: expected a number of objects such as 100"),
+        ({"max_moves": -1}, "max_moves is -1; give a number of at least 0"),
+        ({"max_moves": 3, "max_objects": 8}, "may move more objects than max_moves allows; leave one out"),
     ],
 )
 def test_wrong_arguments_are_value_errors(matrix, arguments, sentence):

@@ -1,4 +1,4 @@
-"""Constraints: the arguments `fixed`, `groups`, `max_objects` and `memory`."""
+"""Constraints: the arguments `fixed`, `groups`, `max_objects`, `memory`, `phases` and `max_moves`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,17 @@ Place: TypeAlias = Places | Wish
 Fixed: TypeAlias = Mapping[int, Place] | Iterable[int | None] | str | os.PathLike[str] | None
 Groups: TypeAlias = Iterable[str] | str | os.PathLike[str] | None
 Amount: TypeAlias = ArrayLike | os.PathLike[str] | None
+Phases: TypeAlias = ArrayLike | str | os.PathLike[str] | None
 
 
 def limits(
-    database: _core.Database, fixed: Fixed, groups: Groups, max_objects: Amount, memory: Amount
+    database: _core.Database,
+    fixed: Fixed,
+    groups: Groups,
+    max_objects: Amount,
+    memory: Amount,
+    phases: Phases,
+    max_moves: int | str | None,
 ) -> dict[str, Any]:
     """The constraints as the compiled module takes them."""
     return {
@@ -39,6 +46,8 @@ def limits(
         "groups": _groups(groups),
         "max_objects": _amount("max_objects", max_objects),
         "memory": _amount("memory", memory),
+        "phases": _phases(database, phases),
+        "max_moves": max_moves if max_moves is None or isinstance(max_moves, str) else str(number("max_moves", max_moves, 0)),
     }
 
 
@@ -75,6 +84,17 @@ def _place(place: Any) -> str:
             raise ValueError("a place of fixed has no PE; give at least one")
         return ",".join(str(number("a PE of fixed", pe, 0)) for pe in pes)
     return str(number("a PE of fixed", place, 0))
+
+
+def _phases(database: _core.Database, phases: Phases) -> tuple[str] | list[tuple[int, list[float]]] | None:
+    if phases is None:
+        return None
+    if isinstance(phases, str | os.PathLike):
+        return (os.fspath(phases),)
+    table = numbers("phases", phases, 2, database.sizes[1])
+    if table.shape[1] == 0:
+        raise ValueError("phases has no columns; give a column for each phase")
+    return list(zip(database.objects()["id"].tolist(), table.tolist(), strict=True))
 
 
 def _groups(groups: Groups) -> str | tuple[str] | None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core, _graphs
 from ._arrays import integers
 from ._arrays import seed as seed_of
-from ._limits import Amount, Fixed, Groups, limits
+from ._limits import Amount, Fixed, Groups, Phases, limits
 from ._machine import Machine, core
 from ._strategies import Balancer
 from ._strategies import balancer as balancer_of
@@ -96,6 +96,8 @@ def map(
     memory: Amount = None,
     object_bytes: ArrayLike | None = None,
     groups: Groups = None,
+    phases: Phases = None,
+    max_moves: int | str | None = None,
 ) -> Mapping:
     """Maps the tasks of a graph to the PEs of a machine.
 
@@ -131,6 +133,12 @@ def map(
         The size of every task, for `memory` and the costs of migrations.
     groups
         Tasks that must be together or apart: a line such as ``"together node 0 1 2"``, a list of such lines, or a file.
+    phases
+        The load of every task in each phase of a period, in seconds: a row per task and a column per phase, or a file as of
+        `--phases`. What counts is the sum over phases of the slowest PE (`phases_seconds` of `costs`).
+    max_moves
+        The largest number of tasks that may leave the PE where they start, or a part of them such as ``"5%"``; not with
+        `max_objects`, `memory`, `groups` or `phases`.
 
     Returns
     -------
@@ -149,6 +157,6 @@ def map(
     """
     database, name = _graphs.database(graph, loads, object_bytes)
     begin = None if start is None else integers("start", start, 1, database.sizes[1])
-    keep = limits(database, fixed, groups, max_objects, memory)
+    keep = limits(database, fixed, groups, max_objects, memory, phases, max_moves)
     found = _core.map(database, core(topology), balancer_of(balancer), keep, seed_of(seed), begin)
     return Mapping(found, name)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from . import _core
 from ._arrays import seed as seed_of
 from ._database import Database, read
-from ._limits import Amount, Fixed, Groups, limits
+from ._limits import Amount, Fixed, Groups, Phases, limits
 from ._machine import Machine, core
 from ._strategies import Balancer
 from ._strategies import balancer as balancer_of
@@ -78,6 +78,8 @@ def replay(
     max_objects: Amount = None,
     memory: Amount = None,
     groups: Groups = None,
+    phases: Phases = None,
+    max_moves: int | str | None = None,
 ) -> Replay:
     """Compares strategies on recorded load-balancing steps.
 
@@ -92,8 +94,8 @@ def replay(
         The machine; by default the recorded one if it has as many PEs, else a flat machine.
     seed
         The seed of the random number generator.
-    fixed, max_objects, memory, groups
-        As for `map`. Objects are named by their ids.
+    fixed, max_objects, memory, groups, phases, max_moves
+        As for `map`. Objects are named by their ids; the rows of `phases` have the order of the objects of the first step.
 
     Returns
     -------
@@ -120,7 +122,7 @@ def replay(
     if not chosen or twice:
         wrong = f"two strategies have the name {min(twice)}" if twice else "there are no balancers"
         raise ValueError(f"{wrong}; give each strategy its own name" if twice else f"{wrong}; give at least one")
-    keep = limits(database._core, fixed, groups, max_objects, memory)
+    keep = limits(database._core, fixed, groups, max_objects, memory, phases, max_moves)
     machine = None if topology is None else core(topology)
     seed = seed_of(seed)
     return Replay(_core.replay(database._cores, database.program, database.topology, machine, chosen, keep, seed))
