@@ -6,6 +6,7 @@ use std::sync::Arc;
 use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::numbers::Numbers;
 use equipoise_model::params::parse_bytes;
+use equipoise_model::quote::shown;
 use equipoise_model::replica_plan::ReplicaPlan;
 use equipoise_model::table::{aligned, bytes, count, percent};
 use equipoise_model::{Topology, topology};
@@ -149,11 +150,21 @@ impl Args {
         self.check_files()?;
         let PlacementArgs { expert_groups, expert_bytes, gamma, tolerance, .. } = self.placement;
         let loads = Numbers::read(&self.loads)?;
-        let sources = self.placement.sources.as_deref().map(Numbers::read).transpose()?;
+        let sources = self.placement.sources.as_deref().map(Numbers::read_by_layer).transpose()?;
+        let (sources, rows_of_layer) =
+            sources.map_or((None, None), |(rows, of_layer)| (Some(rows), of_layer));
         let previous = self.previous.as_deref().map(ReplicaPlan::read).transpose()?;
         let judged = self.evaluate.as_deref().map(ReplicaPlan::read).transpose()?;
         let machine = &*self.machine(judged.as_ref())?;
         let slots = judged.as_ref().map(ReplicaPlan::slots_per_layer).or(self.replicas).unwrap_or_default();
+        if let Some(file) = self.evaluate.as_ref().filter(|_| !slots.is_multiple_of(machine.pes())) {
+            return Err(Failure::input(format!(
+                "`{}`: its {slots} slots cannot be the same number on each of {} of {}; name the machine of the plan with --topology",
+                shown(file),
+                count(machine.pes() as u64, "PE"),
+                machine.spec()
+            )));
+        }
         let request = Request {
             groups: expert_groups,
             previous: previous.as_ref(),
@@ -173,9 +184,9 @@ impl Args {
             Some(_) => named(&self.evaluate, numbers.map_err(|error| error.to_string()))?,
             None => numbers?,
         }
-        named(&self.previous, fits(&previous))?;
+        named(&self.previous, request.check_previous(machine))?;
         named(&self.evaluate, fits(&judged))?;
-        named(&self.placement.sources, request.check_sources(machine))?;
+        named(&self.placement.sources, request.check_sources(machine, rows_of_layer))?;
         for warning in request
             .warnings(machine)
             .into_iter()
@@ -325,8 +336,9 @@ impl Document<'_> {
 
     /// The summary of the plan next to that of EPLB's plan.
     fn summary_text(&self, name: &str) -> String {
-        let mut names = vec!["max/avg, mean of layers", "max/avg, worst layer", "PEs that repeat an expert"];
-        names.extend(self.summary.groups_on_several_nodes.map(|_| "groups on several nodes"));
+        let mut names =
+            vec!["max/avg, mean of layers", "max/avg, worst layer", "PEs that repeat an expert, all layers"];
+        names.extend(self.summary.groups_on_several_nodes.map(|_| "groups on several nodes, all layers"));
         names.extend(self.summary.moves.map(|_| ["replicas moved", "bytes moved"]).into_iter().flatten());
         names.extend(
             self.summary.tokens.map(|_| ["cross-node tokens", "hops per token"]).into_iter().flatten(),

@@ -1,8 +1,8 @@
 //! Tables of numbers that are not negative, in files: loads of experts, tokens from nodes to experts.
 //!
 //! `.npy` is NumPy's format; `.json` has a list of rows; other files are text with a row per line, whose numbers are separated
-//! by commas or blanks. In text, empty lines and lines that begin with `#` are ignored. An array of `.npy` with more than two
-//! dimensions has a row for each combination of the indices before the last.
+//! by commas or blanks. In text, empty lines and lines that begin with `#` are ignored. An array of `.npy` has at
+//! most two dimensions, or three where a table may have rows for each layer.
 
 use std::path::{Path, PathBuf};
 
@@ -61,6 +61,20 @@ impl Numbers {
     /// # Errors
     /// If the file cannot be read, or is no table of numbers that are not negative.
     pub fn read(path: &Path) -> Result<Numbers, NumbersError> {
+        Self::read_with(path, 2).map(|(numbers, _)| numbers)
+    }
+
+    /// Reads a table that may have several rows for each layer, layer by layer. Also returns the number of rows of a layer, if the file says
+    /// it: a file of NumPy with the shape (layers, rows, columns).
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub fn read_by_layer(path: &Path) -> Result<(Numbers, Option<usize>), NumbersError> {
+        Self::read_with(path, 3)
+    }
+
+    /// Reads a table from a file whose array, if it is one of NumPy, has at most `dimensions` dimensions.
+    fn read_with(path: &Path, dimensions: usize) -> Result<(Numbers, Option<usize>), NumbersError> {
         let content = |reason: String| NumbersError::Content { path: path.into(), reason };
         let unread = |unread: Unread| match unread {
             Unread::System(source) => NumbersError::Read { path: path.into(), source },
@@ -68,11 +82,13 @@ impl Numbers {
         };
         let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default().to_ascii_lowercase();
         if extension == "npy" {
-            return npy::read(&files::bytes(path).map_err(unread)?).map_err(content);
+            let bytes = files::bytes(path).map_err(unread)?;
+            return npy::read(&bytes, dimensions).map_err(content);
         }
         let text = files::text(path).map_err(unread)?;
         let table = if extension == "json" { from_json(&text) } else { from_lines(&text) };
-        table.map_err(|(line, reason)| content(format!("line {line}: {reason}")))
+        let table = table.map_err(|(line, reason)| content(format!("line {line}: {reason}")))?;
+        Ok((table, None))
     }
 
     /// The number of columns; 0 without rows.

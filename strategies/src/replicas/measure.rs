@@ -55,7 +55,7 @@ pub fn evaluate(
     request.check_plan(plan).map_err(|reason| StrategyError::Data(format!("the plan: {reason}")))?;
     let nodes = Nodes::of(machine);
     let distances = request.sources.map(|_| nodes.distances(machine));
-    let pes = machine.pes();
+    let (pes, pes_before) = (machine.pes(), request.pes_before(machine));
     let keeps_groups = request.keeps_groups(machine);
     let costs = |layer: usize| {
         let experts = &plan.physical_to_logical[layer];
@@ -66,9 +66,9 @@ pub fn evaluate(
             |experts: &[u32]| experts.iter().map(|&it| loads[it as usize] / counts[it as usize]).sum::<f64>();
         let max_load = by_pe.clone().map(load).fold(0.0, f64::max);
         let average_load = loads.iter().sum::<f64>() / pes as f64;
-        let moves = request.previous.map(|previous| {
-            let before = previous.physical_to_logical[layer].chunks(experts.len() / pes);
-            by_pe.clone().zip(before).map(|(now, before)| moves(now, before)).sum::<usize>()
+        let moves = request.before(layer, pes, pes_before).map(|before| {
+            let new = |(now, before): (&[u32], &[u32])| now.iter().filter(|it| !before.contains(it)).count();
+            by_pe.clone().zip(before).map(new).sum::<usize>()
         });
         let mut costs = LayerCosts {
             layer,
@@ -114,19 +114,6 @@ fn torn_groups(experts: &[u32], request: &Request, nodes: &Nodes) -> usize {
         *has_others |= *first != node;
     }
     node_of.iter().flatten().filter(|(_, has_others)| *has_others).count()
-}
-
-/// The experts on a PE that were not there before; a replica before accounts for one replica now.
-fn moves(now: &[u32], before: &[u32]) -> usize {
-    let mut before = before.to_vec();
-    let is_new = |expert: &&u32| match before.iter().position(|other| other == *expert) {
-        Some(at) => {
-            before.swap_remove(at);
-            false
-        }
-        None => true,
-    };
-    now.iter().filter(is_new).count()
 }
 
 fn has_repeated(experts: &[u32]) -> bool {

@@ -58,7 +58,7 @@ pub struct Request<'a> {
     /// The number of groups of experts with consecutive numbers. If the nodes divide it, every node has the same number of
     /// groups, and the experts of a group have all their replicas on one node.
     pub groups: usize,
-    /// The plan that is in use.
+    /// The plan that is in use. It may be for another number of PEs or slots: PEs of the same number are the same.
     pub previous: Option<&'a ReplicaPlan>,
     /// The tokens from every node to every expert: a row per node, or for each layer a row per node.
     pub sources: Option<&'a Numbers>,
@@ -114,7 +114,9 @@ impl<'a> Request<'a> {
             };
             warnings.push(format!("groups are not kept on nodes: on {}, {reason}", machine.spec()));
         }
-        warnings.extend(self.previous.and_then(|plan| other_machine("the previous plan", plan, machine)));
+        let other = self.previous.and_then(|plan| other_machine("the previous plan", plan, machine));
+        warnings
+            .extend(other.map(|other| format!("{other}; PEs of the same number are taken to be the same")));
         warnings
     }
 
@@ -161,8 +163,8 @@ impl<'a> Request<'a> {
         let data = |what: &str, checked: Result<(), String>| {
             checked.map_err(|reason| StrategyError::Data(format!("{what}: {reason}")))
         };
-        data("the previous plan", self.previous.map_or(Ok(()), |previous| self.check_plan(previous)))?;
-        data("the sources", self.check_sources(machine))
+        data("the previous plan", self.check_previous(machine))?;
+        data("the sources", self.check_sources(machine, None))
     }
 
     /// Checks that every PE has at most as many slots as there are experts for it. A plan that is judged may have more.
@@ -180,19 +182,27 @@ impl<'a> Request<'a> {
         )))
     }
 
-    /// Checks that the sources have a row per node, or one for each layer and node, and a column per expert.
+    /// Checks that the sources have a row per node, or one for each layer and node, and a column per expert. `rows_of_layer` is the number of
+    /// rows of a layer, if it is known.
     ///
     /// # Errors
     /// What is different.
-    pub fn check_sources(&self, machine: &dyn Topology) -> Result<(), String> {
+    pub fn check_sources(&self, machine: &dyn Topology, rows_of_layer: Option<usize>) -> Result<(), String> {
         let Some(sources) = self.sources else { return Ok(()) };
         let (nodes, layers, experts) =
             (Nodes::of(machine).number(), self.loads.rows.len(), self.loads.columns());
         let (rows, columns) = (sources.rows.len(), sources.columns());
-        if columns == experts && (rows == nodes || rows == nodes * layers) {
+        let is_by_layer = rows_of_layer.is_none_or(|of_layer| of_layer == nodes && rows == nodes * layers);
+        if columns == experts && (rows == nodes || rows == nodes * layers) && is_by_layer {
             return Ok(());
         }
         let found = format!("found {} of {}", count(rows as u64, "row"), count(columns as u64, "number"));
+        let found = match rows_of_layer {
+            Some(of_layer) => {
+                format!("{found} in {} of {of_layer}", count((rows / of_layer.max(1)) as u64, "layer"))
+            }
+            None => found,
+        };
         let expected = format!("{} of {}", count(nodes as u64, "row"), count(experts as u64, "number"));
         Err(match layers {
             1 => format!("{found}; give {expected}: a row per node"),
@@ -203,11 +213,33 @@ impl<'a> Request<'a> {
         })
     }
 
+    /// Checks that the previous plan has the layers and experts of this request, and the same number of slots on each of its PEs.
+    ///
+    /// # Errors
+    /// What is different.
+    pub fn check_previous(&self, machine: &dyn Topology) -> Result<(), String> {
+        let Some(plan) = self.previous else { return Ok(()) };
+        let (pes, slots) = (pes_of(plan, machine), plan.slots_per_layer());
+        if !slots.is_multiple_of(pes) {
+            return Err(format!(
+                "its {} cannot be the same number on each of {}; give a plan whose `topology` is its machine",
+                count(slots as u64, "slot"),
+                count(pes as u64, "PE")
+            ));
+        }
+        self.check_plan_with(plan, slots)
+    }
+
     /// Checks that a plan has the layers, slots and experts of this request, and a replica of every expert.
     ///
     /// # Errors
     /// What is different.
     pub fn check_plan(&self, plan: &ReplicaPlan) -> Result<(), String> {
+        self.check_plan_with(plan, self.slots)
+    }
+
+    /// As [`Self::check_plan`], for a plan with `slots` slots in each layer.
+    fn check_plan_with(&self, plan: &ReplicaPlan, slots: usize) -> Result<(), String> {
         let numbers = |layers: usize, slots: usize, experts: usize| {
             let layers = count(layers as u64, "layer");
             format!("{layers} with {} and {}", count(slots as u64, "slot"), count(experts as u64, "expert"))
@@ -215,21 +247,35 @@ impl<'a> Request<'a> {
         let (layers, experts) = (self.loads.rows.len(), self.loads.columns());
         let (its_layers, its_slots) = (plan.physical_to_logical.len(), plan.slots_per_layer());
         // A plan that lacks the last experts names fewer.
-        if its_layers != layers || its_slots != self.slots || plan.experts > experts {
+        if its_layers != layers || its_slots != slots || plan.experts > experts {
             return Err(format!(
                 "found {}, expected {}; give a plan for these loads and slots",
                 numbers(its_layers, its_slots, plan.experts),
-                numbers(layers, self.slots, experts)
+                numbers(layers, slots, experts)
             ));
         }
         for layer in 0..layers {
             let counts = plan.counts(layer);
             let missing = (0..experts).find(|&expert| counts.get(expert).is_none_or(|&count| count == 0));
             if let Some(expert) = missing {
-                return Err(format!("in layer {layer}, expert {expert} has no replica; give it a slot"));
+                return Err(format!(
+                    "in layer {layer}, expert {expert} of {experts} has no replica; give it a slot, or give a plan of this model"
+                ));
             }
         }
         Ok(())
+    }
+
+    /// By PE of a machine with `pes` PEs: its experts in a layer of the previous plan, which was made for `pes_before` PEs. New PEs have none.
+    fn before(&self, layer: usize, pes: usize, pes_before: usize) -> Option<Vec<&'a [u32]>> {
+        let row = &self.previous?.physical_to_logical[layer];
+        let slots = row.len() / pes_before;
+        Some((0..pes).map(|pe| row.get(pe * slots..(pe + 1) * slots).unwrap_or_default()).collect())
+    }
+
+    /// The number of PEs of the previous plan, or of `machine` if there is none.
+    fn pes_before(&self, machine: &dyn Topology) -> usize {
+        self.previous.map_or(machine.pes(), |plan| pes_of(plan, machine))
     }
 
     /// The tokens from every node to every expert in a layer.
@@ -245,6 +291,11 @@ pub fn other_machine(what: &str, plan: &ReplicaPlan, machine: &dyn Topology) -> 
     let its = topology::parse(&plan.topology).ok().filter(|its| its.pes() != machine.pes())?;
     let (its_pes, pes) = (count(its.pes() as u64, "PE"), count(machine.pes() as u64, "PE"));
     Some(format!("{what} was made for {its_pes} ({}), and {} has {pes}", its.spec(), machine.spec()))
+}
+
+/// The number of PEs that a plan was made for; that of `machine` if the plan does not name a machine that is known here.
+fn pes_of(plan: &ReplicaPlan, machine: &dyn Topology) -> usize {
+    topology::parse(&plan.topology).map_or(machine.pes(), |its| its.pes())
 }
 
 /// EPLB's plan for a request, without regard to the previous plan and the sources. It may have several replicas of an expert on a
@@ -290,6 +341,7 @@ pub fn place(request: &Request, machine: &dyn Topology) -> Result<ReplicaPlan, S
     let nodes = Nodes::of(machine);
     let zones = Zones::of(request, machine);
     let distances = request.sources.map(|_| nodes.distances(machine));
+    let pes_before = request.pes_before(machine);
     let place = |layer: usize| {
         let sources = request.sources_of(layer, nodes.number()).zip(distances.as_deref());
         let message_cost =
@@ -300,7 +352,7 @@ pub fn place(request: &Request, machine: &dyn Topology) -> Result<ReplicaPlan, S
             zone_of: &zones.of_pe,
             zones: zones.number,
             groups: zones.groups,
-            previous: request.previous.map(|plan| plan.physical_to_logical[layer].as_slice()),
+            previous: request.before(layer, machine.pes(), pes_before),
             message_cost: message_cost.unwrap_or_default(),
             gamma: request.gamma,
             messages: request.messages,

@@ -41,8 +41,8 @@ pub(super) struct Layer<'a> {
     pub(super) zones: usize,
     /// The number of groups; 1 without groups.
     pub(super) groups: usize,
-    /// The previous expert of every slot.
-    pub(super) previous: Option<&'a [u32]>,
+    /// The previous experts of every PE.
+    pub(super) previous: Option<Vec<&'a [u32]>>,
     /// The cost of messages, as in [`Given::message_cost`].
     pub(super) message_cost: Vec<f64>,
     /// The cost of moving all replicas.
@@ -118,7 +118,7 @@ impl Layer<'_> {
         let gamma = if self.previous.is_some() { self.gamma } else { 0.0 };
         let messages = if self.message_cost.is_empty() { 0.0 } else { self.messages };
         let given = Given {
-            home: self.previous.map(|previous| self.home(previous)),
+            home: self.previous.as_deref().map(|previous| self.home(previous)),
             move_cost: gamma / replicas,
             message_cost: self.message_cost.clone(),
             least_cost: (LEAST_COST * (gamma + messages) / replicas).max(SMALLEST_COST),
@@ -137,7 +137,12 @@ impl Layer<'_> {
             }
             Found::of(layout)
         };
-        let start = Layout::new(&given, self.previous.unwrap_or(published).iter().copied());
+        let start = match &self.previous {
+            Some(previous) => {
+                Layout::new(&given, previous.iter().flat_map(|&experts| self.slots_with(experts)))
+            }
+            None => Layout::new(&given, published.iter().copied()),
+        };
         let mut best = found(start.clone(), self.previous.is_none());
         if best.peak <= cap {
             return best.slot;
@@ -174,13 +179,25 @@ impl Layer<'_> {
         }
     }
 
-    /// The pairs of experts and PEs in a plan.
-    fn home(&self, plan: &[u32]) -> Pairs {
+    /// The pairs of experts and PEs in a plan, given the experts of every PE.
+    fn home(&self, plan: &[&[u32]]) -> Pairs {
         let mut home = Pairs::new(self.loads.len(), self.zone_of.len());
-        for (slot, &expert) in plan.iter().enumerate() {
-            home.set(expert, slot / self.slots, true);
+        for (pe, experts) in plan.iter().enumerate() {
+            experts.iter().for_each(|&expert| home.set(expert, pe, true));
         }
         home
+    }
+
+    /// The slots of a PE that had these experts before, perhaps in another number of slots.
+    fn slots_with(&self, experts: &[u32]) -> impl Iterator<Item = u32> {
+        let mut slots: Vec<u32> = Vec::with_capacity(self.slots);
+        for expert in experts {
+            if !slots.contains(expert) && slots.len() < self.slots {
+                slots.push(*expert);
+            }
+        }
+        slots.resize(self.slots, EMPTY);
+        slots.into_iter()
     }
 
     /// The load of the heaviest PE of EPLB's plan.
@@ -199,8 +216,8 @@ impl Layer<'_> {
     /// otherwise those of EPLB's plan.
     fn zones_with_costs(&self, given: &Given, published: &[u32], cap: i64) -> Vec<u32> {
         let size = self.loads.len() / self.groups;
-        let kept = self.previous.filter(|_| self.groups > 1).and_then(|previous| {
-            let zones = self.zones_in(previous);
+        let kept = self.previous.as_ref().filter(|_| self.groups > 1).and_then(|previous| {
+            let zones = self.zones_of(previous.iter().copied());
             let has_whole_groups = zones.chunks(size).all(|group| group.iter().all(|zone| *zone == group[0]));
             let of_group: Vec<u32> = zones.iter().step_by(size).copied().collect();
             let groups_in = |zone| of_group.iter().filter(|&&it| it == zone).count();
@@ -233,9 +250,14 @@ impl Layer<'_> {
 
     /// The zone of every expert in a plan that keeps experts in zones.
     fn zones_in(&self, plan: &[u32]) -> Vec<u32> {
+        self.zones_of(plan.chunks(self.slots))
+    }
+
+    /// The zone of every expert, given the experts of every PE of such a plan.
+    fn zones_of<'p>(&self, plan: impl Iterator<Item = &'p [u32]>) -> Vec<u32> {
         let mut zones = vec![0; self.loads.len()];
-        for (slot, &expert) in plan.iter().enumerate() {
-            zones[expert as usize] = self.zone_of[slot / self.slots];
+        for (experts, &zone) in plan.zip(self.zone_of) {
+            experts.iter().for_each(|&expert| zones[expert as usize] = zone);
         }
         zones
     }

@@ -225,9 +225,12 @@ fn impossible_requests_are_refused_with_a_remedy() {
     let previous = ReplicaPlan {
         topology: String::new(),
         experts: 12,
-        physical_to_logical: vec![(0..12).chain(0..12).collect()],
+        physical_to_logical: vec![(0..12).chain(0..12).collect(); 2],
     };
-    check(Request { previous: Some(&previous), ..Request::new(&loads, 16) }, "found 1 layer with 24 slots");
+    check(
+        Request { previous: Some(&previous), ..Request::new(&loads, 16) },
+        "found 2 layers with 24 slots and 12 experts, expected 1 layer with 24 slots",
+    );
     let missing = ReplicaPlan {
         topology: String::new(),
         experts: 12,
@@ -235,7 +238,7 @@ fn impossible_requests_are_refused_with_a_remedy() {
     };
     check(
         Request { previous: Some(&missing), ..Request::new(&loads, 16) },
-        "in layer 0, expert 8 has no replica",
+        "in layer 0, expert 8 of 12 has no replica",
     );
     let sources = Numbers { rows: vec![vec![1.0; 12]; 3] };
     check(
@@ -256,4 +259,42 @@ fn an_expert_with_many_replicas_makes_room_for_another() {
         [place(&request, &*machine), published(&request, &*machine)].map(|plan| plan.expect("a plan"));
     let [plan, theirs] = [plan, theirs].map(|plan| costs(&plan, &request, &*machine)[0].max_over_average);
     assert!(plan <= theirs + 1e-9, "{plan} is above {theirs}");
+}
+
+/// Plans for more and fewer PEs and slots than before: the rules hold, and moves are those to PEs that did not have the expert.
+#[test]
+fn plans_grow_and_shrink_with_the_machine() {
+    let case = |nodes, slots_of_pe| {
+        let row = |layer: usize| (0..12).map(|expert| 10.0 + (expert * (7 + layer) % 11) as f64).collect();
+        Case { nodes, cores: 2, slots_of_pe, groups: 1, loads: Numbers { rows: (0..3).map(row).collect() } }
+    };
+    let before = case(3, 3);
+    let plan = place(&before.request(), &*before.machine()).expect("a plan");
+    for (nodes, slots) in [(4, 3), (2, 4), (6, 2), (3, 4), (3, 2), (1, 12)] {
+        let now = case(nodes, slots);
+        let request = Request { previous: Some(&plan), ..now.request() };
+        let next = place(&request, &*now.machine()).expect("a plan");
+        check_plan(&now, &next);
+        let costs = costs(&next, &request, &*now.machine());
+        for (layer, costs) in costs.iter().enumerate() {
+            let had: Vec<&[u32]> = plan.physical_to_logical[layer].chunks(3).collect();
+            let has = next.physical_to_logical[layer].chunks(slots).enumerate();
+            let copied = has.map(|(pe, experts)| {
+                experts.iter().filter(|expert| !had.get(pe).is_some_and(|had| had.contains(expert))).count()
+            });
+            let copied: usize = copied.sum();
+            assert_eq!(costs.moves, Some(copied), "{nodes} nodes, {slots} slots, layer {layer}");
+            // New slots are filled, and what was on PEs that are gone is copied; little else moves.
+            let kept: usize = (nodes * 2 * slots).min(2 * nodes.min(3) * slots.min(3));
+            assert!(copied <= nodes * 2 * slots - kept + 6, "{copied} copied, {kept} could stay");
+        }
+    }
+    // A plan of another model is refused.
+    let other = Case { loads: Numbers { rows: vec![vec![1.0; 13]; 3] }, ..case(3, 3) };
+    let request = Request { previous: Some(&plan), ..other.request() };
+    let error = place(&request, &*other.machine()).expect_err("13 experts").to_string();
+    assert!(
+        error.contains("expert 12 of 13 has no replica; give it a slot, or give a plan of this model"),
+        "{error}"
+    );
 }

@@ -13,10 +13,14 @@ fn sandbox() -> Sandbox {
     let text = rows.map(|row| row.map(|load| load.to_string()).join(",")).join("\n");
     sandbox.put("loads.csv", &text);
     sandbox.put("loads.json", format!("[[{}]]", text.replace('\n', "],[")));
-    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 12), }\n";
-    let array =
-        [b"\x93NUMPY\x01\0".as_slice(), &(header.len() as u16).to_le_bytes(), header.as_bytes()].concat();
-    let array = [array, rows.as_flattened().iter().map(|&load| load as u8).collect()].concat();
+    let array = |shape: &str| {
+        let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let length = (header.len() as u16).to_le_bytes();
+        let head = [b"\x93NUMPY\x01\0".as_slice(), &length, header.as_bytes()].concat();
+        [head, rows.as_flattened().iter().map(|&load| load as u8).collect()].concat()
+    };
+    sandbox.put("windows.npy", array("(2, 1, 12)"));
+    let array = array("(2, 12)");
     sandbox.put("loads.npy", &array);
     sandbox.put("truncated.npy", &array[..array.len() - 5]);
     sandbox.put("negative.csv", "1,2,-3\n");
@@ -207,7 +211,15 @@ fn errors_name_the_file_and_the_remedy() {
         &format!("--loads loads.csv --replicas 16 {machine} --output loads.csv"),
         &["would replace an input"],
     );
-    let number = "--replicas 16 --topology flat:2*flat:4";
+}
+
+#[test]
+fn files_that_do_not_fit_are_named() {
+    let sandbox = sandbox();
+    let check = |code: i32, line: &str, expected: &[&str]| {
+        sandbox.run(&format!("experts {line}")).failed(code, expected)
+    };
+    let (machine, number) = ("--topology flat:2*flat:4", "--replicas 16 --topology flat:2*flat:4");
     check(
         1,
         &format!("--loads truncated.npy {number}"),
@@ -222,12 +234,15 @@ fn errors_name_the_file_and_the_remedy() {
     check(
         1,
         &format!("--loads loads.csv {number} --previous few.json"),
-        &["`few.json`: found 1 layer with 4 slots and 3 experts, expected 2 layers with 16 slots"],
+        &["`few.json`: its 4 slots cannot be the same number on each of 8 PEs; give a plan whose `topology`"],
     );
     check(
         1,
         &format!("--loads loads.csv {machine} --evaluate few.json"),
-        &["`few.json`: 4 slots cannot be the same number on each of 8 PEs"],
+        &[
+            "`few.json`: its 4 slots cannot be",
+            "8 PEs of flat:2*flat:4; name the machine of the plan with --topology",
+        ],
     );
     check(
         1,
@@ -235,6 +250,17 @@ fn errors_name_the_file_and_the_remedy() {
         &["the plan `words.json`: expected a document"],
     );
     check(1, &format!("--loads loads.csv {number} --sources negative.csv"), &["`negative.csv`"]);
+    check(
+        1,
+        &format!("--loads windows.npy {number}"),
+        &["`windows.npy`: the shape [2, 1, 12] has 3 dimensions; give an array with a row per layer"],
+    );
+    // Sources by layer, node and expert are an array with three dimensions, in this order.
+    check(
+        1,
+        &format!("--loads loads.csv {number} --sources windows.npy"),
+        &["`windows.npy`: found 2 rows of 12 numbers in 2 layers of 1; give 2 rows of 12 numbers"],
+    );
     sandbox.put("few.csv", "1,2,3\n");
     let expected = [
         "`few.csv`: found 1 row of 3 numbers; give 2 rows of 12 numbers: a row per node",

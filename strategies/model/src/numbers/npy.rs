@@ -29,13 +29,20 @@ struct Kind {
     bytes: usize,
 }
 
-/// Reads a file.
-pub(super) fn read(bytes: &[u8]) -> Result<Numbers, String> {
+/// Reads a file whose array has at most `most` dimensions. Also returns the second size of three.
+pub(super) fn read(bytes: &[u8], most: usize) -> Result<(Numbers, Option<usize>), String> {
     let (header, data) = parts(bytes)?;
     let Header { kind, is_fortran, shape } = parse(header)?;
     let Some((&columns, before)) = shape.split_last() else {
         return Err("the array has no dimension; give an array with a row per layer".into());
     };
+    if shape.len() > most {
+        return Err(format!(
+            "the shape {shape:?} has {} dimensions; give an array with {}, such as one window of the records or their sum",
+            shape.len(),
+            if most == 2 { "a row per layer".into() } else { format!("at most {most}") }
+        ));
+    }
     let too_large = || format!("the shape {shape:?} is too large; write a smaller array");
     let rows = before.iter().try_fold(1usize, |rows, size| rows.checked_mul(*size)).ok_or_else(too_large)?;
     let numbers = rows.checked_mul(columns).ok_or_else(too_large)?;
@@ -58,7 +65,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Numbers, String> {
     };
     let row =
         |row: usize| (0..columns).map(|column| number(row, column)).collect::<Result<Vec<f64>, String>>();
-    Ok(Numbers { rows: (0..rows).map(row).collect::<Result<_, _>>()? })
+    let numbers = Numbers { rows: (0..rows).map(row).collect::<Result<_, _>>()? };
+    Ok((numbers, (shape.len() == 3).then(|| shape[1])))
 }
 
 /// The position of a row, whose last index varies fastest, in an array whose first index varies fastest.
@@ -178,7 +186,7 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8], expected: Result<&[&[f64]], &str>) {
-        let found = read(bytes).map(|numbers| numbers.rows);
+        let found = read(bytes, 3).map(|(numbers, _)| numbers.rows);
         match (&found, expected) {
             (Err(found), Err(expected)) => assert!(found.contains(expected), "{found}"),
             _ => assert_eq!(
@@ -208,6 +216,17 @@ mod tests {
     }
 
     #[test]
+    fn arrays_of_windows_are_no_tables() {
+        let windows = file("|u1", "False", "(2, 2, 1)", &[1, 2, 3, 4]);
+        assert_eq!(read(&windows, 3).map(|found| found.1), Ok(Some(2)));
+        let error = read(&windows, 2).expect_err("a table has two dimensions");
+        assert!(
+            error.starts_with("the shape [2, 2, 1] has 3 dimensions; give an array with a row per layer")
+        );
+        assert!(read(&file("|u1", "False", "(1, 2, 2, 1)", &[1, 2, 3, 4]), 3).is_err());
+    }
+
+    #[test]
     fn damaged_arrays_are_refused_with_a_remedy() {
         let whole = file("<f8", "False", "(1, 2)", &[0; 16]);
         check(
@@ -215,7 +234,7 @@ mod tests {
             Err("needs 16 bytes of numbers, and the file has 15; write the array again"),
         );
         for length in [0, 5, 7, 9, 40] {
-            assert!(read(&whole[..length]).is_err(), "{length}");
+            assert!(read(&whole[..length], 2).is_err(), "{length}");
         }
         check(&file("<f2", "False", "(1, 2)", &[0; 4]), Err("the type `<f2` is not supported"));
         check(&file("|O", "False", "(1, 2)", &[0; 4]), Err("the type `|O` is not supported"));
