@@ -4,6 +4,7 @@
 //!
 //! 1. Objects that must be together on a PE become one object, and objects that may be on one PE only are fixed there
 //!    (`contracted.rs`). The strategy answers for these objects, so it keeps those constraints by itself.
+//!    A strategy that refuses these objects, such as `FileLB`, whose file has all of them, is asked for all.
 //! 2. Objects stay where the answer has them as far as the constraints allow. The others go, those with the least choice first, where
 //!    they fit: to a PE that does not become heavier than the heaviest PE of the answer, and among these to the one with the fewest
 //!    hop-bytes; else to the PE that finishes first. If an object fits nowhere, a chain of objects moves on to make room (`repair.rs`).
@@ -13,6 +14,9 @@
 //!    (`nearer.rs`).
 //! 5. Wishes are granted that cost less than they are worth (`improve.rs`).
 //!
+//! Where all objects have the same load, as ranks have, steps 2 to 5 are first tried with one more constraint: no PE takes more objects
+//! than the fullest PE of the answer. If they find no placement, they begin once more with the placement before in place of the answer.
+//!
 //! Counts and places alone are a bipartite matching with capacities. The chains of step 2 are its augmenting paths, so a placement is found
 //! if there is one; otherwise the error names a smallest set of objects that have too few places (Hall's theorem). With memory or groups the
 //! problem contains bin packing; there the error says `no placement was found`, unless a single number proves that there is none.
@@ -20,6 +24,7 @@
 use std::sync::Arc;
 
 use equipoise_model::assignment::Note;
+use equipoise_model::rules::Rules;
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_network::program::Model;
 
@@ -27,6 +32,9 @@ use crate::cost::commodities::Commodities;
 use crate::descriptor::Choice;
 use crate::strategy::{Alternatives, check};
 use crate::{Strategy, StrategyError};
+
+use contracted::Items;
+use nearer::Near;
 
 mod contracted;
 mod improve;
@@ -49,7 +57,7 @@ impl Constrained {
         &self,
         database: &Database,
         topology: &dyn Topology,
-        ask: impl FnOnce(&Database) -> Result<Assignment, StrategyError>,
+        ask: impl Fn(&Database) -> Result<Assignment, StrategyError>,
     ) -> Result<Assignment, StrategyError> {
         if database.constraints.is_empty() {
             return ask(database);
@@ -57,32 +65,73 @@ impl Constrained {
         // First, because its errors say what to give instead.
         let rules = database.constraints.rules(database, topology).map_err(StrategyError::Request)?;
         let available = check(database, topology)?;
-        let mut items = contracted::of(database, &rules, &available).map_err(StrategyError::Request)?;
+        let items = contracted::of(database, &rules, &available).map_err(StrategyError::Request)?;
         repair::prove_impossible(&items, &rules).map_err(StrategyError::Request)?;
-        let answer = ask(&items.database)?;
+        let answer = match ask(&items.database) {
+            Err(StrategyError::Data(_)) if items.database.objects.len() < database.objects.len() => {
+                let all = ask(database)?;
+                Assignment { pe_of: items.of_objects(&all.pe_of), ..all }
+            }
+            answer => answer?,
+        };
         answer
             .check(&items.database)
             .map_err(|impossible| StrategyError::rejected("the strategy", impossible))?;
-        repair::choose_parts(&mut items, &rules, &answer.pe_of).map_err(StrategyError::Request)?;
-        let traffic = Commodities::of(&items.database);
-        let near = nearer::Near { topology, traffic: &traffic };
-        let (mut placed, limit_seconds) =
-            repair::repaired(&items, &rules, &near, &answer.pe_of).map_err(StrategyError::Request)?;
-        let granted = improve::improve(&items, &near, &mut placed, &answer.pe_of, limit_seconds);
-        let pe_of = items.placement(&placed.pe_of);
-        rules.check(database, &pe_of).map_err(|broken| {
+        let kept = kept(&items, &rules, topology, &answer.pe_of).map_err(StrategyError::Request)?;
+        rules.check(database, &items.placement(&kept.pe_of)).map_err(|broken| {
             StrategyError::Bug(format!(
                 "the placement breaks a constraint: {broken} (please report this bug)"
             ))
         })?;
-        let changed = answer.pe_of.iter().zip(&placed.pe_of).filter(|(a, b)| a != b).count();
-        let mut notes = answer.notes;
+        let changed = answer.pe_of.iter().zip(&kept.pe_of).filter(|(a, b)| a != b).count();
+        // What the strategy says of its answer does not hold for another placement.
+        let mut notes = if changed == 0 { answer.notes } else { Vec::new() };
         notes.push(Note::new("objects that constraints moved", changed as f64));
         if !rules.wishes.is_empty() {
-            notes.push(Note::new("wishes granted", granted as f64));
+            notes.push(Note::new("wishes granted", kept.granted as f64));
         }
-        Ok(Assignment { notes, ..Assignment::new(pe_of) })
+        Ok(Assignment { notes, ..Assignment::new(items.placement(&kept.pe_of)) })
     }
+}
+
+/// A placement of items that keeps the constraints.
+struct Kept {
+    pe_of: Vec<u32>,
+    /// The wishes that are granted.
+    granted: usize,
+}
+
+/// The placement near the answer, by the steps 2 to 5.
+fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -> Result<Kept, String> {
+    let traffic = Commodities::of(&items.database);
+    let near = Near { topology, traffic: &traffic };
+    let attempt = |rules: &Rules, start: &[u32]| {
+        let mut items = items.clone();
+        repair::choose_parts(&mut items, rules, start)?;
+        let (mut placed, limit_seconds) = repair::repaired(&items, rules, &near, answer, start)?;
+        let granted = improve::improve(&items, &near, &mut placed, answer, limit_seconds);
+        Ok(Kept { pe_of: placed.pe_of, granted })
+    };
+    let as_full = as_full_as(items, rules, answer);
+    if let Some(Ok(kept)) = as_full.map(|as_full| attempt(&as_full, answer)) {
+        return Ok(kept);
+    }
+    attempt(rules, answer).or_else(|why| attempt(rules, &items.before()).map_err(|_: String| why))
+}
+
+/// The constraints, and that no PE takes more objects than the fullest PE of the answer; none where objects have different loads.
+fn as_full_as(items: &Items, rules: &Rules, answer: &[u32]) -> Option<Rules> {
+    if rules.exact || !items.have_equal_loads() {
+        return None;
+    }
+    let mut full = vec![0; items.database.pes.len()];
+    answer.iter().zip(&items.weight).for_each(|(&pe, weight)| full[pe as usize] += weight);
+    let fullest = full.iter().copied().max().unwrap_or(0);
+    let most = match &rules.most {
+        Some(most) => most.iter().map(|&most| most.min(fullest)).collect(),
+        None => vec![fullest; full.len()],
+    };
+    Some(Rules { most: Some(most), ..rules.clone() })
 }
 
 impl Strategy for Constrained {

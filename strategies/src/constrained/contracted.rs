@@ -10,6 +10,7 @@ use equipoise_model::rules::{Allowed, Rules, allows};
 use rustc_hash::FxHashMap;
 
 /// Objects, each one or several objects of the original database.
+#[derive(Clone)]
 pub(super) struct Items {
     /// The database of the items. Items with one possible PE are there and not migratable.
     pub(super) database: Database,
@@ -37,6 +38,30 @@ impl Items {
     /// The PE of each object, from the PE of each item.
     pub(super) fn placement(&self, pe_of: &[u32]) -> Vec<u32> {
         self.item_of.iter().map(|&item| pe_of[item as usize]).collect()
+    }
+
+    /// The PE of each item, from the PE of each object: that of its first object, unless the item cannot move.
+    pub(super) fn of_objects(&self, pe_of: &[u32]) -> Vec<u32> {
+        let mut places: Vec<u32> = self.database.objects.iter().map(|object| object.pe).collect();
+        for (&item, &pe) in self.item_of.iter().zip(pe_of).rev() {
+            if self.database.objects[item as usize].migratable {
+                places[item as usize] = pe;
+            }
+        }
+        places
+    }
+
+    /// Where the items were before.
+    pub(super) fn before(&self) -> Vec<u32> {
+        self.database.objects.iter().map(|object| object.pe).collect()
+    }
+
+    /// Whether all objects that can move have the same load, and there are no phases.
+    pub(super) fn have_equal_loads(&self) -> bool {
+        let each = (0..self.weight.len()).filter(|&item| !self.is_fixed[item]);
+        let mut loads = each.map(|item| self.phases[0][item] / self.weight[item] as f64);
+        let first = loads.next();
+        self.phases.len() == 1 && loads.all(|load| Some(load) == first)
     }
 }
 

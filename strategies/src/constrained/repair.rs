@@ -14,12 +14,13 @@ use super::nearer::Near;
 use super::state::{NOWHERE, State};
 use crate::balance::load::order;
 
-/// How many orders of the items are tried, if the places of the answer lead to a dead end.
+/// How many orders of the items are tried, if the places of the start lead to a dead end.
 const RESTARTS: u64 = 16;
 /// How many places of items that could move are tried for an item that fits nowhere.
 const MOST_DISPLACED: u32 = 1 << 22;
 
-/// The items at their places, and the seconds of the heaviest PE of the answer.
+/// The items at their places, and the seconds of the heaviest PE of the answer. Items stay where `start` has them as far as they can: the
+/// answer, or the placement before.
 ///
 /// # Errors
 /// If no placement was found.
@@ -28,6 +29,7 @@ pub(super) fn repaired<'a>(
     rules: &'a Rules,
     near: &Near,
     answer: &[u32],
+    start: &[u32],
 ) -> Result<(State<'a>, f64), String> {
     let mut order: Vec<u32> =
         (0..items.weight.len() as u32).filter(|&item| !items.is_fixed[item as usize]).collect();
@@ -35,9 +37,9 @@ pub(super) fn repaired<'a>(
     let fixed = State::new(items, rules)?;
     let is_proof = fixed.has_only_counts();
     let limit_seconds = limit_seconds(&fixed, answer);
-    let mut placed = place_all(fixed, near, Some(answer), &order, limit_seconds);
+    let mut placed = place_all(fixed, near, Some(start), &order, limit_seconds);
     if !is_proof && placed.is_err() {
-        // The places of the answer led to a dead end. Now the largest items choose first, then items in random orders.
+        // The places of the start led to a dead end. Now the largest items choose first, then items in random orders.
         order.sort_by_key(|&item| Reverse(items.bytes[item as usize]));
         for restart in 0..RESTARTS {
             let again = place_all(State::new(items, rules)?, near, None, &order, limit_seconds);
@@ -96,6 +98,27 @@ pub(super) fn prove_impossible(items: &Items, rules: &Rules) -> Result<(), Strin
             ));
         }
     }
+    contradiction(items)
+}
+
+/// Two items that must be apart at a level, although a group puts them together there, or in a part of it.
+fn contradiction(items: &Items) -> Result<(), String> {
+    for (level, coarser) in [(Level::Node, [Level::Node, Level::Switch]), (Level::Switch, [Level::Switch; 2])]
+    {
+        let set_of = sets(items.weight.len(), &items.groups, level);
+        for (_, _, members) in items.groups.iter().filter(|(is, at, _)| !is && coarser.contains(at)) {
+            let mut first = std::collections::BTreeMap::new();
+            for &item in members {
+                if let Some(other) = first.insert(set_of[item as usize], item) {
+                    let [a, b] = [other, item].map(|item| items.id[item as usize]);
+                    return Err(format!(
+                        "no placement exists: objects {a} and {b} must be apart, and a group says that they are together at the level {level}; \
+                         change one of the two groups"
+                    ));
+                }
+            }
+        }
+    }
     Ok(())
 }
 
@@ -109,33 +132,50 @@ fn together(items: &Items, level: Level) -> Vec<Vec<u32>> {
     sets
 }
 
-/// Chooses a part of the machine for each group that must be together, and lets its items be there only.
+/// Chooses a part of the machine for each group that must be together, and lets its items be there only: the largest groups first, each
+/// where most of its load is with the placement `start`, of the parts with room.
 ///
 /// # Errors
 /// If no part has room for a group.
-pub(super) fn choose_parts(items: &mut Items, rules: &Rules, answer: &[u32]) -> Result<(), String> {
-    for level in [Level::Node, Level::Switch] {
-        let Some(part_of) = rules.parts.get(&level) else { continue };
-        let mut parts: Vec<Part> = Vec::new();
-        for (pe, &part) in (0u32..).zip(part_of) {
-            parts.resize_with(parts.len().max(part as usize + 1), Part::default);
-            let part = &mut parts[part as usize];
-            part.pes.push(pe);
-            if items.database.pes[pe as usize].available {
-                let room = |of: &Option<Vec<u64>>| of.as_ref().map_or(u64::MAX, |of| of[pe as usize]);
-                part.objects = part.objects.saturating_add(room(&rules.most));
-                part.bytes = part.bytes.saturating_add(room(&rules.memory));
-            }
+pub(super) fn choose_parts(items: &mut Items, rules: &Rules, start: &[u32]) -> Result<(), String> {
+    let levels = [Level::Node, Level::Switch].into_iter().filter(|level| rules.parts.contains_key(level));
+    let mut machine: Vec<Parts> = levels.map(|level| Parts::new(items, rules, level)).collect();
+    let mut groups: Vec<(usize, Vec<u32>)> = Vec::new();
+    for (at, parts) in machine.iter().enumerate() {
+        groups.extend(together(items, parts.level).into_iter().map(|members| (at, members)));
+    }
+    groups.sort_by_key(|(_, members)| Reverse(members.len()));
+    for (at, members) in groups {
+        let part = choose_part(items, &machine, at, &members, start).ok_or_else(|| {
+            let ids: Vec<u64> = members.iter().map(|&item| items.id[item as usize]).collect();
+            let (level, ids) = (machine[at].level, listed(&ids));
+            format!(
+                "no placement was found: no {level} has room for the group of the objects {ids}, where --fixed and other groups allow it; \
+                 make the group smaller, or change these"
+            )
+        })?;
+        // Also the switch of a node, so that no other group counts on its room.
+        let pes = machine[at].parts[part].pes.clone();
+        for parts in &mut machine[at..] {
+            parts.reserve(items, &members, parts.part_of[pes[0] as usize]);
         }
-        for members in together(items, level) {
-            choose_part(items, &mut parts, part_of, &members, answer).ok_or_else(|| {
-                let ids: Vec<u64> = members.iter().map(|&item| items.id[item as usize]).collect();
-                let ids = listed(&ids);
-                format!("no placement was found: no {level} has room for the group of the objects {ids}; make it smaller")
-            })?;
+        for &item in &members {
+            let set = &mut items.allowed[item as usize];
+            let kept = pes.iter().copied().filter(|&pe| allows(set, pe)).collect();
+            *set = Some(Arc::new(kept));
         }
     }
     Ok(())
+}
+
+/// The nodes or the switches.
+struct Parts<'a> {
+    level: Level,
+    /// By PE: its part.
+    part_of: &'a [u32],
+    parts: Vec<Part>,
+    /// Whether the room of each item is taken.
+    is_reserved: Vec<bool>,
 }
 
 /// A node or a switch.
@@ -148,22 +188,53 @@ struct Part {
     bytes: u64,
 }
 
-/// Chooses the part of the machine of a group: where most of its load is, of those with room for it. `None` if there is none.
-fn choose_part(
-    items: &mut Items,
-    parts: &mut [Part],
-    part_of: &[u32],
-    members: &[u32],
-    answer: &[u32],
-) -> Option<()> {
+impl<'a> Parts<'a> {
+    fn new(items: &Items, rules: &'a Rules, level: Level) -> Parts<'a> {
+        let part_of = &rules.parts[&level];
+        let mut parts: Vec<Part> = Vec::new();
+        for (pe, &part) in (0u32..).zip(part_of) {
+            parts.resize_with(parts.len().max(part as usize + 1), Part::default);
+            let part = &mut parts[part as usize];
+            part.pes.push(pe);
+            if items.database.pes[pe as usize].available {
+                let room = |of: &Option<Vec<u64>>| of.as_ref().map_or(u64::MAX, |of| of[pe as usize]);
+                part.objects = part.objects.saturating_add(room(&rules.most));
+                part.bytes = part.bytes.saturating_add(room(&rules.memory));
+            }
+        }
+        // Items that cannot move have their room.
+        Parts { level, part_of, parts, is_reserved: items.is_fixed.clone() }
+    }
+
+    /// The objects and bytes of the members without room so far.
+    fn need(&self, items: &Items, members: &[u32]) -> (u64, u64) {
+        let comes = || members.iter().map(|&item| item as usize).filter(|&item| !self.is_reserved[item]);
+        let sum = |of: &[u64]| comes().map(|item| of[item]).fold(0u64, u64::saturating_add);
+        (sum(&items.weight), sum(&items.bytes))
+    }
+
+    fn has_room(&self, items: &Items, members: &[u32], part: usize) -> bool {
+        let (objects, bytes) = self.need(items, members);
+        self.parts[part].objects >= objects && self.parts[part].bytes >= bytes
+    }
+
+    fn reserve(&mut self, items: &Items, members: &[u32], part: u32) {
+        let (objects, bytes) = self.need(items, members);
+        let part = &mut self.parts[part as usize];
+        (part.objects, part.bytes) = (part.objects.saturating_sub(objects), part.bytes.saturating_sub(bytes));
+        members.iter().for_each(|&item| self.is_reserved[item as usize] = true);
+    }
+}
+
+/// The part of the machine of a group, at the level `machine[at]`: where most of its load is, of those with room for it, also in the switch
+/// of a node. `None` if there is none.
+fn choose_part(items: &Items, machine: &[Parts], at: usize, members: &[u32], start: &[u32]) -> Option<usize> {
+    let Parts { part_of, parts, .. } = &machine[at];
     let mut load = vec![0.0; parts.len()];
     for &item in members {
         let seconds: f64 = items.phases.iter().map(|loads| loads[item as usize]).sum();
-        load[part_of[answer[item as usize] as usize] as usize] += seconds;
+        load[part_of[start[item as usize] as usize] as usize] += seconds;
     }
-    let comes = || members.iter().map(|&item| item as usize).filter(|&item| !items.is_fixed[item]);
-    let objects = comes().map(|item| items.weight[item]).fold(0u64, u64::saturating_add);
-    let bytes = comes().map(|item| items.bytes[item]).fold(0u64, u64::saturating_add);
     let has_room = |number: &usize| {
         let part = &parts[*number];
         let is_open = |pe: &&u32| items.database.pes[**pe as usize].available;
@@ -171,31 +242,26 @@ fn choose_part(
             true => part_of[items.database.objects[item as usize].pe as usize] as usize == *number,
             false => part.pes.iter().filter(is_open).any(|&pe| allows(&items.allowed[item as usize], pe)),
         };
-        part.objects >= objects && part.bytes >= bytes && members.iter().all(may)
+        let above = |of: &Parts| of.part_of[part.pes[0] as usize] as usize;
+        !part.pes.is_empty()
+            && machine[at..].iter().all(|of| of.has_room(items, members, above(of)))
+            && members.iter().all(may)
     };
     let chosen = (0..parts.len()).filter(has_room);
-    let chosen = chosen.max_by_key(|&part| (order(load[part]), Reverse(part)))?;
-    let part = &mut parts[chosen];
-    (part.objects, part.bytes) = (part.objects - objects, part.bytes - bytes);
-    for &item in members {
-        let set = &mut items.allowed[item as usize];
-        let kept = part.pes.iter().copied().filter(|&pe| allows(set, pe)).collect();
-        *set = Some(Arc::new(kept));
-    }
-    Some(())
+    chosen.max_by_key(|&part| (order(load[part]), Reverse(part)))
 }
 
-/// Places all items in this order: first those that fit where the answer has them, then the others.
+/// Places all items in this order: first those that fit where the start has them, then the others.
 fn place_all<'a>(
     mut state: State<'a>,
     near: &Near,
-    answer: Option<&[u32]>,
+    start: Option<&[u32]>,
     order: &[u32],
     limit_seconds: f64,
 ) -> Result<State<'a>, String> {
     let mut homeless = Vec::new();
     for &item in order {
-        match answer.map(|answer| answer[item as usize]).filter(|&pe| state.fits(item, pe)) {
+        match start.map(|start| start[item as usize]).filter(|&pe| state.fits(item, pe)) {
             Some(pe) => state.put(item, pe),
             None => homeless.push(item),
         }
@@ -336,8 +402,16 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
             ids.sort_unstable();
             let mut pes = visited.to_vec();
             pes.sort_unstable();
+            let stays = visited.iter().flat_map(|&pe| state.on(pe)).filter(|&other| !state.can_move(other));
+            let mut stays: Vec<u64> = stays.map(|other| state.id(other)).collect();
+            stays.sort_unstable();
+            let beside = if stays.is_empty() {
+                String::new()
+            } else {
+                format!(" beside {}, which must be there", listed(&stays))
+            };
             format!(
-                "no placement exists: objects {} may be on PEs {} only, which have {} for them; give --max-objects or --fixed more room",
+                "no placement exists: objects {} may be on PEs {} only, which have {} for them{beside}; give --max-objects or --fixed more room",
                 listed(&ids),
                 listed(&pes),
                 count(ids.len() as u64 - 1, "place")
@@ -350,6 +424,10 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
                 (_, true) => format!(
                     "it has {}, and the most that a PE has left is {most_free}",
                     count(state.bytes_of(item), "byte")
+                ),
+                _ if state.weight_of(item) > 1 => format!(
+                    "it stands for {} of a group that must be on one PE, and no PE where they may be takes as many more",
+                    count(state.weight_of(item), "object")
                 ),
                 (false, _) => "all PEs where it may be have as many objects as they take".into(),
                 _ => "all PEs where it may be have an object of one of its groups, or are full".into(),

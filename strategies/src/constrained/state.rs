@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use equipoise_model::rules::{Rules, allows};
+use equipoise_model::table::count;
 use rustc_hash::FxHashMap;
 
 use super::contracted::Items;
@@ -41,9 +42,9 @@ impl<'a> State<'a> {
     /// # Errors
     /// If they break a constraint.
     pub(super) fn new(items: &'a Items, rules: &'a Rules) -> Result<State<'a>, String> {
-        let (count, pes) = (items.weight.len(), items.database.pes.len());
+        let (number, pes) = (items.weight.len(), items.database.pes.len());
         let phases = items.phases.len();
-        let mut apart = vec![Vec::new(); count];
+        let mut apart = vec![Vec::new(); number];
         for (group, (together, _, members)) in (0..).zip(&items.groups) {
             if !together {
                 members.iter().for_each(|&item| apart[item as usize].push(group));
@@ -59,7 +60,7 @@ impl<'a> State<'a> {
         let mut state = State {
             items,
             rules,
-            pe_of: vec![NOWHERE; count],
+            pe_of: vec![NOWHERE; number],
             on: vec![BTreeSet::new(); pes],
             count: vec![0; pes],
             bytes: vec![0; pes],
@@ -70,17 +71,34 @@ impl<'a> State<'a> {
             seconds,
         };
         (0..pes as u32).for_each(|pe| state.reopen(pe));
-        for item in (0..count as u32).filter(|&item| items.is_fixed[item as usize]) {
+        for item in (0..number as u32).filter(|&item| items.is_fixed[item as usize]) {
             let pe = items.database.objects[item as usize].pe;
             if !state.has_room(item, pe) {
-                let id = items.id[item as usize];
-                return Err(format!(
-                    "object {id} cannot leave PE {pe}, and the constraints do not allow it there; change them"
-                ));
+                return Err(state.no_room(item, pe));
             }
             state.put(item, pe);
         }
         Ok(state)
+    }
+
+    /// Why an item that must be on `pe` has no room there.
+    fn no_room(&self, item: u32, pe: u32) -> String {
+        let (id, at, to) = (self.id(item), item as usize, pe as usize);
+        let others: Vec<String> = self.on(pe).map(|other| format!("{}", self.id(other))).take(10).collect();
+        let beside =
+            if others.is_empty() { String::new() } else { format!(", beside {}", others.join(", ")) };
+        let most = self.rules.most.as_ref().map_or(u64::MAX, |most| most[to]);
+        let (why, remedy) = if !allows(&self.items.allowed[at], pe) {
+            ("and its places exclude that PE".to_string(), "--fixed")
+        } else if self.count[to] + self.items.weight[at] > most {
+            (format!("which takes at most {}{beside}", count(most, "object")), "--max-objects or --fixed")
+        } else if self.apart[at].iter().any(|&group| self.taken.contains_key(&(group, self.part(group, pe))))
+        {
+            (format!("and must be apart from an object that is there, too{beside}"), "--groups or --fixed")
+        } else {
+            (format!("which has no room for its bytes{beside}"), "--memory or --fixed")
+        };
+        format!("no placement exists: object {id} must be on PE {pe}, {why}; change {remedy}")
     }
 
     /// Whether an item can move.
@@ -116,6 +134,11 @@ impl<'a> State<'a> {
     /// The id of the first object of an item.
     pub(super) fn id(&self, item: u32) -> u64 {
         self.items.id[item as usize]
+    }
+
+    /// The objects of an item.
+    pub(super) fn weight_of(&self, item: u32) -> u64 {
+        self.items.weight[item as usize]
     }
 
     /// The bytes of an item.

@@ -141,7 +141,11 @@ fn choice(database: &Database, number: usize) -> Choice {
 }
 
 /// The answer under constraints, checked; or the sentence that refuses them.
-fn answer(database: &Database, choice: &Choice, constraints: &Constraints) -> Result<Vec<u32>, String> {
+pub(crate) fn answer(
+    database: &Database,
+    choice: &Choice,
+    constraints: &Constraints,
+) -> Result<Vec<u32>, String> {
     let database = Database { constraints: constraints.clone(), ..database.clone() };
     match keep(choice).strategy.assign(&database, &*machine(), 1) {
         Ok(answer) => {
@@ -193,7 +197,7 @@ proptest! {
             }
             Err(sentence) => {
                 prop_assert!(!can_be_placed(&all, &allowed, &room), "{}: {sentence}", choice.spec);
-                if sentence.starts_with("no placement exists: ") && !sentence.contains(" and ") {
+                if sentence.starts_with("no placement exists: objects ") && !sentence.contains(" and ") {
                     let ids = numbers(&sentence, "objects ", " may be");
                     let named: Vec<usize> =
                         all.iter().copied().filter(|&at| ids.contains(&database.objects[at].id)).collect();
@@ -284,12 +288,12 @@ proptest! {
 }
 
 /// Objects without load on PE 0 of [`MACHINE`], with these loads.
-fn loads(loads: &[f64]) -> Database {
+pub(crate) fn loads(loads: &[f64]) -> Database {
     testing::database(6, &loads.iter().map(|&load| (load, 0)).collect::<Vec<_>>())
 }
 
 #[track_caller]
-fn refuses(constraints: &Constraints, database: &Database, expected: &str) {
+pub(crate) fn refuses(constraints: &Constraints, database: &Database, expected: &str) {
     let choice = registry::parse("GreedyLB", &[]).expect("a strategy");
     let error = answer(database, &choice, constraints).expect_err(expected);
     assert!(error.contains(expected), "`{error}` does not contain `{expected}`");

@@ -3,4 +3,5 @@
 mod charm_field;
 mod constraints;
 mod contracts;
+mod ranks;
 mod replicas;
