@@ -80,7 +80,7 @@ impl std::fmt::Display for Kept {
 }
 
 impl LbStep {
-    /// One sentence: what an ideal balance would gain before the step, and after it.
+    /// One sentence: what the step gains, and what ideal balance would gain beyond it.
     pub fn sentence(&self) -> String {
         sentence(&self.before, &self.after)
     }

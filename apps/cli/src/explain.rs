@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::graph::parallel;
 use equipoise_model::table::{aligned, bytes, count, percent, seconds};
+use equipoise_model::topology::DEFAULT_BANDWIDTH;
 use equipoise_model::{Database, Topology};
 use equipoise_report::Between;
 use equipoise_strategies::cost::Metrics;
+use equipoise_strategies::cost::catalogue::Placed;
 use equipoise_strategies::cost::explain::{Explanation, FarEdge, HotLink, Names};
 use equipoise_strategies::cost::spans::{Span, Spans};
 use serde::Serialize;
@@ -142,7 +144,7 @@ impl Args {
         });
         let between = tasks.between(&database.clone().placed(&before), machine, &after, None)?;
         self.report.write(|| {
-            let words = vec![summary(&then.metrics, &now.metrics)];
+            let words = vec![summary(&then, &now)];
             let placed = ("mapping", after.as_slice(), &now.metrics);
             let before = (before.as_slice(), &then.metrics);
             Ok(report::of_mapping(&tasks, (database, machine), before, placed, between.clone(), words))
@@ -153,7 +155,7 @@ impl Args {
             let heading = format!("{} on {}: {count}", tasks.name, machine.spec());
             let columns = [("before", &then), ("after", &now)];
             let table = cost_table::informative_costs(database, tasks.unit, &columns);
-            let summary = summary(&then.metrics, &now.metrics);
+            let summary = summary(&then, &now);
             let groups = groups.as_ref().map_or_else(String::new, Groups::text);
             let between = between_table(&between);
             let lists = lists(&explanation, database, machine);
@@ -176,7 +178,8 @@ impl Args {
 const REPORTED_LOAD_GROWTH: f64 = 1.01;
 
 /// The changes from one mapping to the other, in a few sentences.
-pub(crate) fn summary(before: &Metrics, after: &Metrics) -> String {
+pub(crate) fn summary(placed_before: &Placed, placed_after: &Placed) -> String {
+    let [before, after] = [placed_before, placed_after].map(|placed| &placed.metrics);
     let (Some(then), Some(now)) = (&before.communication, &after.communication) else {
         return "Communication was not recorded; only loads are compared.".into();
     };
@@ -201,7 +204,10 @@ pub(crate) fn summary(before: &Metrics, after: &Metrics) -> String {
         summary +=
             &format!(" The most loaded PE has {load:.2} times the average load (before: {was:.2} times).");
     }
-    if let (Some(then), Some(now)) = (then.max_link_bytes, now.max_link_bytes) {
+    let seconds_of_links = [placed_before, placed_after].map(cost_table::busiest_link_seconds);
+    if let [Some(then), Some(now)] = seconds_of_links {
+        summary += &format!(" The busiest link takes {} (before: {}).", seconds(now), seconds(then));
+    } else if let (Some(then), Some(now)) = (then.max_link_bytes, now.max_link_bytes) {
         summary += &format!(" {}.", change("Bytes over the busiest link", then as f64, now as f64));
     }
     if let Some(bound) = now.hop_bytes_lower_bound.filter(|&bound| bound > 0) {
@@ -250,8 +256,13 @@ fn lists(explanation: &Explanation, database: &Database, machine: &dyn Topology)
     }
     for (when, links) in [("before", hot_before), ("after", hot_after)] {
         if !links.is_empty() {
-            let mut rows =
-                vec![vec![format!("busiest links {when}"), "bytes".into(), "time at full bandwidth".into()]];
+            let is_assumed =
+                (0..machine.links()).all(|link| machine.link(link).bandwidth == DEFAULT_BANDWIDTH);
+            let time = match is_assumed {
+                true => format!("time at {}/s (assumed)", bytes(DEFAULT_BANDWIDTH as u64)),
+                false => "time at full bandwidth".into(),
+            };
+            let mut rows = vec![vec![format!("busiest links {when}"), "bytes".into(), time]];
             let row = |link: &HotLink| vec![link.name.clone(), bytes(link.bytes), seconds(link.seconds)];
             rows.extend(links.iter().map(row));
             text += &(aligned(&rows) + "\n");

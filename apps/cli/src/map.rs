@@ -10,6 +10,7 @@ use equipoise_model::table::{count, seconds};
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_report::ReportData;
 use equipoise_strategies::constrained::keep;
+use equipoise_strategies::cost::catalogue::Placed;
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::max_moves::MaxMoves;
@@ -98,6 +99,9 @@ struct LauncherArgs {
     check: bool,
 }
 
+/// How much longer the busiest link may take before it is worth a sentence.
+const LONGER: f64 = 0.01;
+
 /// The JSON document: the metrics of the mapping, and the running time and notes of the strategy.
 #[derive(Serialize)]
 struct Document<'a> {
@@ -150,8 +154,7 @@ impl Args {
             tasks.placed(&database, machine, &answer.pe_of)
         });
         let times = tasks.times(&topology, &answer.pe_of)?;
-        self.report
-            .write(|| reported(&tasks, &database, machine, (&choice, seed), &answer, &mapped.metrics))?;
+        self.report.write(|| reported(&tasks, &database, machine, (&choice, seed), &answer, &mapped))?;
         let text = || {
             let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (objects, edges) = (count(objects, "task"), count(edges, "edge"));
@@ -169,8 +172,10 @@ impl Args {
                 None => (answer.notes.iter().map(|note| format!(", {note}")).collect(), String::new()),
             };
             let times = times.map_or_else(String::new, |times| times.to_string());
+            let of_machine = machine.note().map_or_else(String::new, |note| format!("Machine: {note}.\n"));
+            let slower = slower_link(&start, &mapped);
             format!(
-                "{heading}\n\n{table}\n{times}{} took {}{notes}\n{sentence}{written}",
+                "{heading}\n{of_machine}\n{table}\n{times}{} took {}{notes}\n{sentence}{slower}{written}",
                 choice.spec,
                 seconds(took)
             )
@@ -216,6 +221,18 @@ fn strategy(
     })
 }
 
+/// A warning if the busiest link takes longer than with the placement where the mapping started, because links have different bandwidths.
+fn slower_link(start: &Placed, mapped: &Placed) -> String {
+    match [start, mapped].map(cost_table::busiest_link_seconds) {
+        [Some(then), Some(now)] if now > then * (1.0 + LONGER) => format!(
+            "The busiest link takes {} instead of {}: links have different bandwidths, which hop-bytes do not count; --balancer McfLB does.\n",
+            seconds(now),
+            seconds(then)
+        ),
+        _ => String::new(),
+    }
+}
+
 /// The report of a mapping, compared with the placement where it started.
 fn reported(
     tasks: &Tasks,
@@ -223,19 +240,20 @@ fn reported(
     machine: &dyn Topology,
     (choice, seed): (&Choice, u64),
     answer: &Assignment,
-    metrics: &Metrics,
+    mapped: &Placed,
 ) -> Result<ReportData, Failure> {
     let start = database.placement();
-    let then = Metrics::full(database, machine, &start);
+    let (started, metrics) = (tasks.placed(database, machine, &start), &mapped.metrics);
+    let then = &started.metrics;
     // Loads of tasks are often equal, so what the strategy says of itself is more important.
     let of_strategy = answer.sentence.iter().cloned();
-    let words = of_strategy.chain([explain::summary(&then, metrics), sentence(&then, metrics)]).collect();
+    let words = of_strategy.chain([explain::summary(&started, mapped), sentence(then, metrics)]).collect();
     let placed = (choice.spec.as_str(), answer.pe_of.as_slice(), metrics);
     let strategy = Some((&*choice.strategy, seed));
     let between = progress::with_spinner("seeking placements with fewer moves", || {
         tasks.between(database, machine, &answer.pe_of, strategy)
     })?;
-    Ok(report::of_mapping(tasks, (database, machine), (&start, &then), placed, between, words))
+    Ok(report::of_mapping(tasks, (database, machine), (&start, then), placed, between, words))
 }
 
 /// The strategy's valid assignment, and its running time in seconds.

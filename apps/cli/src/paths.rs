@@ -25,8 +25,13 @@ impl Files {
             self.inputs.extend(file_at(Path::new(input)));
             let words = input.to_str().unwrap_or_default().split(|c| ":,=()[]@*".contains(c));
             // The first word of a spec is its kind.
-            self.inputs
-                .extend(words.skip(1).map(Path::new).filter(|path| path.is_file()).filter_map(file_at));
+            let files: Vec<&Path> = words.skip(1).map(Path::new).filter(|path| path.is_file()).collect();
+            self.inputs.extend(files.iter().filter_map(|path| file_at(path)));
+            if input.to_str().is_some_and(|spec| spec.contains("degraded:")) {
+                for file in files {
+                    self = self.reads(machine_in(file));
+                }
+            }
         }
         self
     }
@@ -51,7 +56,9 @@ impl Files {
         let mut seen = BTreeSet::new();
         let files = self.outputs.iter().filter_map(|output| Some((output.display(), file_at(output)?)));
         for (name, path) in files {
-            if self.inputs.iter().any(|input| *input == path || is_of_rank(input, &path)) {
+            let is_read =
+                |input: &PathBuf| *input == path || is_of_rank(input, &path) || is_of_recording(input, &path);
+            if self.inputs.iter().any(is_read) {
                 return Err(Failure::usage(format!(
                     "the output `{name}` would replace an input of the same path; give it another path"
                 )));
@@ -64,6 +71,22 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// The machine that a file of `degraded:` names, which may be a file, too.
+fn machine_in(file: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let mut lines = text.lines().map(str::trim);
+    lines.find_map(|line| line.strip_prefix("machine ")).map(|spec| spec.trim().to_string())
+}
+
+/// Whether both are files of one recording of Open MPI, `NAME.0.prof`, `NAME.1.prof` .., which are read together.
+fn is_of_recording(input: &Path, output: &Path) -> bool {
+    let recording = |path: &Path| {
+        let (name, rank) = path.to_str()?.strip_suffix(".prof")?.rsplit_once('.')?;
+        rank.bytes().all(|byte| byte.is_ascii_digit()).then(|| name.to_string())
+    };
+    recording(input).is_some_and(|name| recording(output) == Some(name))
 }
 
 /// Whether `input` is the file of a rank of `output`, whose name has `%p` for the rank.
@@ -101,6 +124,12 @@ mod tests {
         check(&["torus:4x4", "PoiseLB:quality=fast"], &["4x4", "fast"], "");
         check(&[&format!("platform:{there}")], &[there], replaces);
         check(&[&format!("mesh:2x2[@{there}]")], &[there], replaces);
+        let machine = format!("{there}.degraded");
+        std::fs::write(&machine, format!("machine platform:{there}\n0.5 0 -> 1\n")).expect("a file");
+        check(&[&format!("degraded:{machine}")], &[there], replaces);
+        std::fs::remove_file(machine).expect("the file");
+        check(&["run.0.prof"], &["run.1.prof"], replaces);
+        check(&["run.0.prof"], &["run.map.prof", "other.1.prof"], "");
         check(&["data.0.json"], &["data.%p.json"], replaces);
         check(&["data.x.json"], &["data.%p.json"], "");
         std::fs::remove_file(there).expect("the file");

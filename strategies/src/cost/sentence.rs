@@ -5,7 +5,10 @@ use super::Metrics;
 /// Smaller parts are shown as "less than 1 %".
 const NEGLIGIBLE: f64 = 0.005;
 
-/// The possible gains before and after a change of the placement, as in "Ideal balance would save 27 % of the time before, 3 % after."
+/// Smaller parts are rounding.
+const NOTHING: f64 = 1e-9;
+
+/// What a change of the placement gains, and what is left to gain, as in "The largest load falls by 25 %; ideal balance would save another 3 %."
 ///
 /// The ideal is the average load on every PE. If no placement reaches the ideal, the sentence gives the reachable gain
 /// and the reason: the heaviest object, or fixed load.
@@ -13,27 +16,34 @@ pub fn sentence(before: &Metrics, after: &Metrics) -> String {
     if before.pes == 1 {
         return "There is only one PE, so there is nothing to balance.".into();
     }
-    if before.max_load_seconds <= 0.0 && after.max_load_seconds <= 0.0 {
+    let [was, is] = [before, after].map(|metrics| metrics.max_load_seconds);
+    if was <= 0.0 && is <= 0.0 {
         return "There is no load to balance.".into();
     }
-    let (gain, remaining) =
-        (less_time(before, before.average_load_seconds), less_time(after, after.average_load_seconds));
-    let grew = after.max_load_seconds > before.max_load_seconds * (1.0 + NEGLIGIBLE);
-    let worse = grew && remaining >= NEGLIGIBLE;
-    let still = percent(remaining);
-    if gain < NEGLIGIBLE {
-        return match worse {
+    let remaining = less_time(after, after.average_load_seconds);
+    let grew = is > was * (1.0 + NEGLIGIBLE);
+    if less_time(before, before.average_load_seconds) < NEGLIGIBLE {
+        return match grew && remaining >= NEGLIGIBLE {
             false => "The load was balanced and remains so.".into(),
-            true => {
-                format!("The load was balanced before; now an ideal balance would save {still} of the time.")
-            }
+            true => format!(
+                "The load was balanced before; now an ideal balance would save {} of the time.",
+                percent(remaining)
+            ),
         };
     }
-    let possible = less_time(before, before.lower_bound_seconds);
-    let limit = match (percent(gain), percent(possible)) {
+    let fell = 1.0 - is / was;
+    let (change, another) = match fell {
+        _ if grew && was > 0.0 => (format!("grows by {:.0} %", -100.0 * fell), ""),
+        fell if fell >= NEGLIGIBLE => (format!("falls by {}", percent(fell)), "another "),
+        _ => ("does not change".into(), ""),
+    };
+    if remaining <= NOTHING {
+        return format!("The largest load {change}, to ideal balance.");
+    }
+    let limit = match (percent(remaining), percent(less_time(after, after.lower_bound_seconds))) {
         (ideal, limit) if ideal == limit => String::new(),
         (_, limit) => {
-            let (cause, s) = match before.heaviest_object_seconds >= before.lower_bound_seconds {
+            let (cause, s) = match after.heaviest_object_seconds >= after.lower_bound_seconds {
                 true => ("the heaviest object", "s"),
                 false => ("objects and background that cannot move", ""),
             };
@@ -43,8 +53,8 @@ pub fn sentence(before: &Metrics, after: &Metrics) -> String {
             }
         }
     };
-    let worse = if worse { ", which is worse" } else { "" };
-    format!("Ideal balance would save {} of the time before{limit}, {still} after{worse}.", percent(gain))
+    let another = if remaining < NEGLIGIBLE { "" } else { another };
+    format!("The largest load {change}; ideal balance would save {another}{}{limit}.", percent(remaining))
 }
 
 /// The part of the time of `metrics` that is saved by running in `seconds`.
@@ -54,7 +64,7 @@ fn less_time(metrics: &Metrics, seconds: f64) -> f64 {
 
 /// A part in whole percent; parts strictly between 0 and 1 are rounded neither to 0 % nor to 100 %.
 fn percent(part: f64) -> String {
-    if part <= 1e-9 {
+    if part <= NOTHING {
         "nothing".into()
     } else if part < NEGLIGIBLE {
         "less than 1 %".into()
@@ -87,21 +97,21 @@ mod tests {
     }
 
     #[test]
-    fn states_the_possible_gain_and_the_remaining_part() {
+    fn states_the_gain_and_the_remaining_part() {
         let before = [1.0, 0.73, 0.73, 0.1];
-        check(before, 0.7525, "Ideal balance would save 27 % of the time before, 3 % after.");
-        check(before, 0.7373, "Ideal balance would save 27 % of the time before, 1 % after.");
-        check(before, 0.7303, "Ideal balance would save 27 % of the time before, less than 1 % after.");
-        check(before, 0.73, "Ideal balance would save 27 % of the time before, nothing after.");
-        check(before, 1.0, "Ideal balance would save 27 % of the time before, 27 % after.");
+        let check = |after: f64, expected: &str| check(before, after, expected);
+        check(0.7525, "The largest load falls by 25 %; ideal balance would save another 3 %.");
+        check(0.7373, "The largest load falls by 26 %; ideal balance would save another 1 %.");
+        check(0.7303, "The largest load falls by 27 %; ideal balance would save less than 1 %.");
+        check(0.73, "The largest load falls by 27 %, to ideal balance.");
+        check(1.0, "The largest load does not change; ideal balance would save 27 %.");
     }
 
     #[test]
     fn reports_a_step_that_made_the_balance_worse() {
         let before = [1.0, 0.73, 0.73, 0.1];
-        check(before, 1.2, "Ideal balance would save 27 % of the time before, 39 % after, which is worse.");
-        let hardly = "Ideal balance would save 27 % of the time before, 27 % after.";
-        check(before, 1.0 + 1e-7, hardly);
+        check(before, 1.2, "The largest load grows by 20 %; ideal balance would save 39 %.");
+        check(before, 1.0 + 1e-7, "The largest load does not change; ideal balance would save 27 %.");
         let balanced = [1.0, 0.999, 0.999, 0.1];
         check(
             balanced,
@@ -115,20 +125,18 @@ mod tests {
         check(
             [1.0, 0.73, 0.82, 0.82],
             0.82,
-            "Ideal balance would save 27 % of the time before (the heaviest object limits this to 18 %), \
-             11 % after.",
+            "The largest load falls by 18 %; ideal balance would save another 11 % (the heaviest object prevents this).",
         );
         check(
             [1.0, 0.73, 0.9, 0.2],
-            0.9,
-            "Ideal balance would save 27 % of the time before \
-             (objects and background that cannot move limit this to 10 %), 19 % after.",
+            0.95,
+            "The largest load falls by 5 %; ideal balance would save another 23 % \
+             (objects and background that cannot move limit this to 5 %).",
         );
         check(
             [1.0, 0.25, 1.0, 1.0],
             1.0,
-            "Ideal balance would save 75 % of the time before (the heaviest object prevents this), \
-             75 % after.",
+            "The largest load does not change; ideal balance would save 75 % (the heaviest object prevents this).",
         );
     }
 
@@ -143,10 +151,6 @@ mod tests {
 
     #[test]
     fn a_gain_below_100_percent_is_not_rounded_up_to_100() {
-        check(
-            [1.0, 1e-6, 1e-6, 1e-7],
-            1e-6,
-            "Ideal balance would save 99 % of the time before, nothing after.",
-        );
+        check([1.0, 1e-6, 1e-6, 1e-7], 1e-6, "The largest load falls by 99 %, to ideal balance.");
     }
 }

@@ -124,7 +124,13 @@ impl Solver<'_> {
             let others = self.other_starts(problem).into_iter().filter(|other| cost(other) <= most);
             others.for_each(|other| found.add(self.refined(problem, other)));
         }
-        found.best.map_or_else(Vec::new, |best| best.1)
+        // A placement that is only as good as the present one is not worth its moves, even where they cost nothing.
+        let present = incremental::start(problem);
+        let value = |block_of: &[u32]| grade_with_moves(problem, &self.migration_costs, block_of).0;
+        match found.best {
+            Some(((best, _), block_of)) if best < value(&present) => block_of,
+            _ => present,
+        }
     }
 
     /// A placement, refined over the PEs.

@@ -302,7 +302,7 @@ BestLB         12.500    1.005        0.5 %      0.900              11 x        
 BusyLB         12.500    1.005        0.5 %      0.900              11 x          50 B      4  6.00 kB     no
 NearLB         12.500    1.500       50.0 %      0.100            25.0 %          50 B      1  1.50 kB    yes
 
-Recommended: BestLB. Ideal balance would save 50 % of the time before, less than 1 % after. \
+Recommended: BestLB. The largest load falls by 50 %; ideal balance would save less than 1 %. \
 BestLB has 0.5 % more load than FarLB and 10 % fewer hop-bytes. \
 Messages then travel farther than before: 0.900 hops per byte instead of 0.200.
 Fewest hops per byte: NearLB, with 0.100 instead of 0.900, but max/avg 1.500 instead of 1.005.

@@ -83,7 +83,9 @@ fn parse_line(line: &str) -> Result<Row, String> {
     let expected = || format!("expected `src,dst,bytes` or `src,dst,bytes,messages`, found `{line}`");
     let fields: Vec<&str> = line.split(',').map(unquoted).collect();
     if !(3..=4).contains(&fields.len()) {
-        return Err(expected());
+        let is_matrix = fields.len() > 4 && fields.iter().all(|field| field.parse::<f64>().is_ok());
+        let hint = if is_matrix { "; a matrix with a row for each task has the ending .mat" } else { "" };
+        return Err(format!("{}{hint}", expected()));
     }
     let number = |text: &str| text.parse::<u64>().map_err(|_| expected());
     let vertex = |text: &str| match number(text)? {
@@ -92,7 +94,10 @@ fn parse_line(line: &str) -> Result<Row, String> {
             "vertex {vertex} is too large; vertices are numbered from 0 and below {MAX_VERTICES}"
         )),
     };
-    let bytes = parse_bytes(fields[2]).map_err(|_| expected())?;
+    let bytes = parse_bytes(fields[2]).map_err(|_| match fields[2].parse::<f64>() {
+        Ok(_) => format!("bytes are whole numbers that are not negative, found `{}`", fields[2]),
+        Err(_) => expected(),
+    })?;
     let messages = fields.get(3).map_or(Ok(1), |text| number(text))?;
     Ok((vertex(fields[0])?, vertex(fields[1])?, bytes, messages))
 }

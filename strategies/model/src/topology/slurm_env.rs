@@ -61,7 +61,7 @@ struct Described {
     /// The file of the network and its spec, and the hosts of the job.
     network: Option<(String, String)>,
     hosts: Vec<String>,
-    /// Where the number of PEs of a node is from.
+    /// Where the number of PEs of a node is from, and whether the network is unknown.
     note: Option<String>,
 }
 
@@ -122,6 +122,12 @@ fn described(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<De
         let file = match network.as_str() {
             "auto" => set("SLURM_CONF").and_then(|conf| next_to(Path::new(&conf))),
             file => Some(file.into()),
+        };
+        let unknown = "no topology.yaml and no topology.conf next to the file of SLURM_CONF: all hosts are taken to be at one switch, \
+                       network=FILE names the network";
+        let note = match (&file, note) {
+            (None, Some(note)) => Some(format!("{note}; {unknown}")),
+            (_, note) => note,
         };
         let network = file.map(|file| {
             let file = file.display().to_string();
@@ -286,11 +292,15 @@ mod tests {
             let machine = machine(described(text, variable).expect(more.0)).expect(more.0);
             assert_eq!(machine.note(), expected);
         };
-        let gpus = "the PEs of a node are its GPUs (SLURM_GPUS_PER_NODE=a100:4)";
-        check("", ("SLURM_GPUS_PER_NODE", "a100:4"), Some(gpus));
-        let tasks = "the PEs of a node are its tasks (SLURM_TASKS_PER_NODE=1(x3); no variable has a number of GPUs, pes=N gives \
-                     one)";
-        check("", ("SLURM_TASKS_PER_NODE", "1(x3)"), Some(tasks));
+        let network = "; no topology.yaml and no topology.conf next to the file of SLURM_CONF: all hosts are taken to be at one \
+                       switch, network=FILE names the network";
+        let gpus = format!("the PEs of a node are its GPUs (SLURM_GPUS_PER_NODE=a100:4){network}");
+        check("", ("SLURM_GPUS_PER_NODE", "a100:4"), Some(&gpus));
+        let tasks = format!(
+            "the PEs of a node are its tasks (SLURM_TASKS_PER_NODE=1(x3); no variable has a number of GPUs, pes=N gives \
+             one){network}"
+        );
+        check("", ("SLURM_TASKS_PER_NODE", "1(x3)"), Some(&tasks));
         check("pes=2", ("SLURM_TASKS_PER_NODE", "1(x3)"), None);
     }
 

@@ -171,6 +171,7 @@ function treePicture(it, top, name) {
       context.fillText(up ? "↑" : "↓", left - 14, y + 14);
     }));
     context.fillStyle = variable("--text");
+    context.font = "11px system-ui, sans-serif";
     m.starts.forEach((_, level) => context.fillText(heightName(level), 2, level * row + row / 2 + 4));
     labelAxes(context, [left, levels * row + 18, wide, 0], labels, []);
     if (framed) markBusiest(context, ...framed);

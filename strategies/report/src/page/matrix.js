@@ -98,8 +98,7 @@ const matrix = {
       make("p", { class: "note" }, `By placement, ${kinds.has(0) ? "the squares on the diagonal are messages between objects on one PE; cells near them are" : "cells near the diagonal are messages between objects on one PE, or"} between PEs whose numbers are close, which may be far apart on the machine. Distances shows how far bytes travel.${borders}`));
     const part = (it, bytes) => percentText(bytes / Math.max(1, it.metrics.total_bytes)), share = (it) => part(it, it.metrics.remote_bytes);
     const levels = before().levels.map(([name], k) => `${name} ${pair().map(([it]) => part(it, it.levels[k][1])).join(", ")}`);
-    if (levels.length > 2) section.append(make("p", {}, `Bytes by level of the machine${pair().length > 1 ? ", before and after" : ""}: ${levels.join("; ")}.`));
     const senders = data.half_senders ? ` Half of the bytes between objects are sent by ${data.half_senders.toLocaleString("en")} of ${countText(n, "object")}.` : "";
-    return `Share of bytes between PEs: ${pair().map(([it, name]) => `${share(it)}${spoken(it, name)}`).join(", ")}.${senders}`;
+    return `Share of bytes between PEs: ${pair().map(([it, name]) => `${share(it)}${spoken(it, name)}`).join(", ")}.${senders}${levels.length > 2 ? ` By level of the machine${pair().length > 1 ? ", before and after" : ""}: ${levels.join("; ")}.` : ""}`;
   },
 };
