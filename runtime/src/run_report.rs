@@ -107,7 +107,8 @@ impl RunReport {
                 placed.sentences = step.remark.clone().into_iter().collect();
                 placed.steps = (steps > 1).then(|| self.after.finished());
                 let still = if step.after.migrations == 0 { "no element moved; " } else { "" };
-                format!("Step {}, {strategy}: {still}{}", step.step, lower(&step.sentence()))
+                let sentence = lower(&step.sentence());
+                format!("Step {}, {strategy}, by the loads before it: {still}{sentence}", step.step)
             }
             // Nothing was asked to move, so there is one placement.
             None => "No load balancer was given, so no element moved; --balancer NAME names one.".into(),
@@ -180,7 +181,7 @@ fn run_steps(history: &LbHistory) -> Vec<RunStep> {
 fn delivered(step: &RunStep) -> String {
     let Some(next_seconds) = step.next_seconds else {
         return format!(
-            "The time between sync points was {} before the step; no later step measured what it delivered.",
+            "The time between sync points was {} before the step; the time after it is not known.",
             seconds(step.period_seconds)
         );
     };

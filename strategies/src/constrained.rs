@@ -14,13 +14,14 @@
 //!    (`nearer.rs`).
 //! 5. Wishes are granted that cost less than they are worth (`improve.rs`).
 //!
-//! Where all objects have the same load, as ranks have, steps 2 to 5 are first tried with one more constraint: no PE takes more objects
+//! Where all objects have the same load, as ranks have, steps 2 to 4 are first tried with one more constraint: no PE takes more objects
 //! than the fullest PE of the answer. If they find no placement, they begin once more with the placement before in place of the answer.
 //!
 //! Counts and places alone are a bipartite matching with capacities. The chains of step 2 are its augmenting paths, so a placement is found
 //! if there is one; otherwise the error names a smallest set of objects that have too few places (Hall's theorem). With memory or groups the
 //! problem contains bin packing; there the error says `no placement was found`, unless a single number proves that there is none.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use equipoise_model::assignment::Note;
@@ -35,6 +36,7 @@ use crate::{Strategy, StrategyError};
 
 use contracted::Items;
 use nearer::Near;
+use state::State;
 
 mod contracted;
 mod improve;
@@ -70,6 +72,8 @@ impl Constrained {
         let answer = match ask(&items.database) {
             Err(StrategyError::Data(_)) if items.database.objects.len() < database.objects.len() => {
                 let all = ask(database)?;
+                all.check(database)
+                    .map_err(|impossible| StrategyError::rejected("the strategy", impossible))?;
                 Assignment { pe_of: items.of_objects(&all.pe_of), ..all }
             }
             answer => answer?,
@@ -78,7 +82,8 @@ impl Constrained {
             .check(&items.database)
             .map_err(|impossible| StrategyError::rejected("the strategy", impossible))?;
         let kept = kept(&items, &rules, topology, &answer.pe_of).map_err(StrategyError::Request)?;
-        rules.check(database, &items.placement(&kept.pe_of)).map_err(|broken| {
+        let pe_of = items.placement(&kept.pe_of);
+        rules.check(database, &pe_of).map_err(|broken| {
             StrategyError::Bug(format!(
                 "the placement breaks a constraint: {broken} (please report this bug)"
             ))
@@ -90,7 +95,7 @@ impl Constrained {
         if !rules.wishes.is_empty() {
             notes.push(Note::new("wishes granted", kept.granted as f64));
         }
-        Ok(Assignment { notes, ..Assignment::new(items.placement(&kept.pe_of)) })
+        Ok(Assignment { notes, ..Assignment::new(pe_of) })
     }
 }
 
@@ -105,18 +110,28 @@ struct Kept {
 fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -> Result<Kept, String> {
     let traffic = Commodities::of(&items.database);
     let near = Near { topology, traffic: &traffic };
-    let attempt = |rules: &Rules, start: &[u32]| {
-        let mut items = items.clone();
-        repair::choose_parts(&mut items, rules, start)?;
-        let (mut placed, limit_seconds) = repair::repaired(&items, rules, &near, answer, start)?;
-        let granted = improve::improve(&items, &near, &mut placed, answer, limit_seconds);
+    let attempt = |with: &Rules, start: &[u32]| {
+        let mut items = Cow::Borrowed(items);
+        if !with.parts.is_empty() {
+            repair::choose_parts(items.to_mut(), with, start)?;
+        }
+        let (mut placed, limit_seconds) = repair::repaired(&items, with, &near, answer, start)?;
+        improve::improve(&near, &mut placed, answer, limit_seconds);
+        // A wish may be worth that a PE takes one more object.
+        let mut placed = State::with(&items, rules, &placed.pe_of)?;
+        let granted = improve::grant(&items, &mut placed);
         Ok(Kept { pe_of: placed.pe_of, granted })
     };
+    let before = items.before();
     let as_full = as_full_as(items, rules, answer);
-    if let Some(Ok(kept)) = as_full.map(|as_full| attempt(&as_full, answer)) {
-        return Ok(kept);
+    let first = as_full.iter().flat_map(|with| [(with, answer), (with, before.as_slice())]);
+    for (with, start) in first {
+        let attempted: Result<Kept, String> = attempt(with, start);
+        if attempted.is_ok() {
+            return attempted;
+        }
     }
-    attempt(rules, answer).or_else(|why| attempt(rules, &items.before()).map_err(|_: String| why))
+    attempt(rules, answer).or_else(|why| attempt(rules, &before).map_err(|_| why))
 }
 
 /// The constraints, and that no PE takes more objects than the fullest PE of the answer; none where objects have different loads.

@@ -34,25 +34,6 @@ impl LoadUnit {
     }
 }
 
-/// The time of the busiest link with a placement, where links have different bandwidths; elsewhere its bytes say the same.
-pub(crate) fn busiest_link_seconds(placed: &Placed) -> Option<f64> {
-    let machine = placed.topology;
-    let mut bandwidths = (0..machine.links()).map(|link| machine.link(link).bandwidth);
-    let first = bandwidths.next()?;
-    if bandwidths.all(|bandwidth| bandwidth == first) {
-        return None;
-    }
-    match busiest_link()?.of(placed) {
-        Amount::Seconds(seconds) => Some(seconds),
-        _ => None,
-    }
-}
-
-/// The cost of the busiest link.
-fn busiest_link() -> Option<&'static Entry> {
-    catalogue::parse("mcf").ok()
-}
-
 /// The table of the usual costs of placements of `database`, without uninformative costs. Costs of loads are
 /// uninformative if all loads are 1 (the default of a graph) and every PE has at most one task; costs of sizes are
 /// uninformative if no size is known.
@@ -67,9 +48,9 @@ pub(crate) fn informative_costs(
     let costs = columns.iter().any(|(_, placed)| placed.metrics.step_seconds.is_some());
     let phases = !database.constraints.phases.is_empty();
     let subject = Subject { loads, sizes, costs, phases, ..Subject::WHOLE };
-    let has_bandwidths = columns.first().is_some_and(|(_, placed)| busiest_link_seconds(placed).is_some());
-    let usual = catalogue::usual().filter(|cost| cost.applies_to(subject));
-    table(usual.chain(busiest_link().filter(|_| has_bandwidths)), unit, columns)
+    let bandwidths = columns.iter().any(|(_, placed)| placed.busiest_link_seconds().is_some());
+    let subject = Subject { bandwidths, ..subject };
+    table(catalogue::usual().filter(|cost| cost.applies_to(subject)), unit, columns)
 }
 
 /// The table of the given costs; each column has a name and a placement.

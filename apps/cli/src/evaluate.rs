@@ -57,9 +57,11 @@ impl Args {
             progress::with_spinner("routing every message", || tasks.placed(database, machine, &mapping));
         let is_requested = |cost: &&Entry| match cost.shown {
             _ if !self.cost.is_empty() => self.cost.iter().any(|requested| requested.name == cost.name),
-            Shown::Usually => {
-                cost.applies_to(Subject { phases: !database.constraints.phases.is_empty(), ..Subject::WHOLE })
-            }
+            Shown::Usually => cost.applies_to(Subject {
+                phases: !database.constraints.phases.is_empty(),
+                bandwidths: placed.busiest_link_seconds().is_some(),
+                ..Subject::WHOLE
+            }),
             Shown::OfPrograms => tasks.program.is_some(),
             Shown::OnRequest => false,
         };

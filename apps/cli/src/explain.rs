@@ -158,7 +158,10 @@ impl Args {
             let summary = summary(&then, &now);
             let groups = groups.as_ref().map_or_else(String::new, Groups::text);
             let between = between_table(&between);
-            let lists = lists(&explanation, database, machine);
+            let is_assumed = now.busiest_link_seconds().is_none()
+                && machine.links() > 0
+                && machine.link(0).bandwidth == DEFAULT_BANDWIDTH;
+            let lists = lists(&explanation, database, machine, is_assumed);
             format!("{heading}\n\n{summary}\n\n{table}\n{groups}{between}{lists}")
         };
         let document = Document {
@@ -204,8 +207,8 @@ pub(crate) fn summary(placed_before: &Placed, placed_after: &Placed) -> String {
         summary +=
             &format!(" The most loaded PE has {load:.2} times the average load (before: {was:.2} times).");
     }
-    let seconds_of_links = [placed_before, placed_after].map(cost_table::busiest_link_seconds);
-    if let [Some(then), Some(now)] = seconds_of_links {
+    let of_links = [placed_before, placed_after].map(Placed::busiest_link_seconds);
+    if let [Some(then), Some(now)] = of_links {
         summary += &format!(" The busiest link takes {} (before: {}).", seconds(now), seconds(then));
     } else if let (Some(then), Some(now)) = (then.max_link_bytes, now.max_link_bytes) {
         summary += &format!(" {}.", change("Bytes over the busiest link", then as f64, now as f64));
@@ -219,8 +222,8 @@ pub(crate) fn summary(placed_before: &Placed, placed_after: &Placed) -> String {
     summary
 }
 
-/// The tables below the sentences.
-fn lists(explanation: &Explanation, database: &Database, machine: &dyn Topology) -> String {
+/// The tables below the sentences. `is_assumed`: whether all links have the default bandwidth.
+fn lists(explanation: &Explanation, database: &Database, machine: &dyn Topology, is_assumed: bool) -> String {
     let Explanation { distances, levels, far, hot_before, hot_after } = explanation;
     let mut text = String::new();
     let mut rows = vec![["distance".to_string(), "bytes before".into(), "after".into()].to_vec()];
@@ -256,8 +259,6 @@ fn lists(explanation: &Explanation, database: &Database, machine: &dyn Topology)
     }
     for (when, links) in [("before", hot_before), ("after", hot_after)] {
         if !links.is_empty() {
-            let is_assumed =
-                (0..machine.links()).all(|link| machine.link(link).bandwidth == DEFAULT_BANDWIDTH);
             let time = match is_assumed {
                 true => format!("time at {}/s (assumed)", bytes(DEFAULT_BANDWIDTH as u64)),
                 false => "time at full bandwidth".into(),

@@ -99,6 +99,9 @@ struct LauncherArgs {
     check: bool,
 }
 
+/// The strategy to recommend where the busiest link takes longer.
+const OF_LINKS: &str = "McfLB";
+
 /// How much longer the busiest link may take before it is worth a sentence.
 const LONGER: f64 = 0.01;
 
@@ -173,7 +176,7 @@ impl Args {
             };
             let times = times.map_or_else(String::new, |times| times.to_string());
             let of_machine = machine.note().map_or_else(String::new, |note| format!("Machine: {note}.\n"));
-            let slower = slower_link(&start, &mapped);
+            let slower = slower_link(&choice.spec, &start, &mapped);
             format!(
                 "{heading}\n{of_machine}\n{table}\n{times}{} took {}{notes}\n{sentence}{slower}{written}",
                 choice.spec,
@@ -221,14 +224,16 @@ fn strategy(
     })
 }
 
-/// A warning if the busiest link takes longer than with the placement where the mapping started, because links have different bandwidths.
-fn slower_link(start: &Placed, mapped: &Placed) -> String {
-    match [start, mapped].map(cost_table::busiest_link_seconds) {
-        [Some(then), Some(now)] if now > then * (1.0 + LONGER) => format!(
-            "The busiest link takes {} instead of {}: links have different bandwidths, which hop-bytes do not count; --balancer McfLB does.\n",
-            seconds(now),
-            seconds(then)
-        ),
+/// A warning if the busiest link takes longer than with the placement where the mapping started, where links have different bandwidths.
+fn slower_link(strategy: &str, start: &Placed, mapped: &Placed) -> String {
+    match [start, mapped].map(Placed::busiest_link_seconds) {
+        [Some(then), Some(now)] if then > 0.0 && now > then * (1.0 + LONGER) => {
+            let remedy = match strategy.starts_with(OF_LINKS) {
+                true => String::new(),
+                false => format!("; --balancer {OF_LINKS} looks at the times of links"),
+            };
+            format!("The busiest link takes {} instead of {}{remedy}.\n", seconds(now), seconds(then))
+        }
         _ => String::new(),
     }
 }

@@ -23,14 +23,12 @@ impl Files {
             let input = input.as_ref();
             self.has_dash |= input == "-";
             self.inputs.extend(file_at(Path::new(input)));
-            let words = input.to_str().unwrap_or_default().split(|c| ":,=()[]@*".contains(c));
-            // The first word of a spec is its kind.
-            let files: Vec<&Path> = words.skip(1).map(Path::new).filter(|path| path.is_file()).collect();
+            let files: Vec<&Path> = files_in(input.to_str().unwrap_or_default()).collect();
             self.inputs.extend(files.iter().filter_map(|path| file_at(path)));
             if input.to_str().is_some_and(|spec| spec.contains("degraded:")) {
-                for file in files {
-                    self = self.reads(machine_in(file));
-                }
+                let machines: Vec<String> = files.into_iter().filter_map(machine_in).collect();
+                // A degraded machine is no part of another one.
+                self.inputs.extend(machines.iter().flat_map(|spec| files_in(spec)).filter_map(file_at));
             }
         }
         self
@@ -60,7 +58,7 @@ impl Files {
                 |input: &PathBuf| *input == path || is_of_rank(input, &path) || is_of_recording(input, &path);
             if self.inputs.iter().any(is_read) {
                 return Err(Failure::usage(format!(
-                    "the output `{name}` would replace an input of the same path; give it another path"
+                    "the output `{name}` would replace an input; give it another path"
                 )));
             }
             if !seen.insert(path) {
@@ -73,18 +71,24 @@ impl Files {
     }
 }
 
-/// The machine that a file of `degraded:` names, which may be a file, too.
+/// The files that a spec names.
+fn files_in(spec: &str) -> impl Iterator<Item = &Path> {
+    // The first word of a spec is its kind.
+    spec.split(|c| ":,=()[]@*".contains(c)).skip(1).map(Path::new).filter(|path| path.is_file())
+}
+
+/// The spec of the machine in a file of `degraded:`.
 fn machine_in(file: &Path) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
-    let mut lines = text.lines().map(str::trim);
-    lines.find_map(|line| line.strip_prefix("machine ")).map(|spec| spec.trim().to_string())
+    let lines = text.lines().filter_map(|line| line.trim().split_once(char::is_whitespace));
+    lines.filter(|(word, _)| *word == "machine").map(|(_, spec)| spec.trim().to_string()).next()
 }
 
 /// Whether both are files of one recording of Open MPI, `NAME.0.prof`, `NAME.1.prof` .., which are read together.
 fn is_of_recording(input: &Path, output: &Path) -> bool {
     let recording = |path: &Path| {
         let (name, rank) = path.to_str()?.strip_suffix(".prof")?.rsplit_once('.')?;
-        rank.bytes().all(|byte| byte.is_ascii_digit()).then(|| name.to_string())
+        (!rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit())).then(|| name.to_string())
     };
     recording(input).is_some_and(|name| recording(output) == Some(name))
 }

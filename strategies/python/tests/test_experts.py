@@ -85,7 +85,7 @@ def test_sources_and_groups():
         ({"weight": [[1.0, np.nan]]}, r"weight\[0, 1\] is nan"),
         ({"topology": "flat:x"}, "flat"),
         ({"previous": [[99] * 16]}, "names expert 99"),
-        ({"previous": [[0] * 12]}, "the previous plan: found 1 layer with 12 slots"),
+        ({"previous": [[0] * 12]}, "the previous plan: its 12 slots cannot be the same number"),
         ({"previous": [[0], [0, 1]]}, "previous has rows of different lengths"),
         ({"sources": np.ones((3, 12))}, "the sources: found 3 rows of 12 numbers; give 1 row|give 8 rows of 12 numbers"),
         ({"weight": []}, "weight has 1 layers of 0 experts"),

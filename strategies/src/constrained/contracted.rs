@@ -9,6 +9,9 @@ use equipoise_model::database::{Edge, End, Object};
 use equipoise_model::rules::{Allowed, Rules, allows};
 use rustc_hash::FxHashMap;
 
+/// Loads that differ by less than this part of them are equal.
+const ROUNDING: f64 = 1e-9;
+
 /// Objects, each one or several objects of the original database.
 #[derive(Clone)]
 pub(super) struct Items {
@@ -61,7 +64,8 @@ impl Items {
         let each = (0..self.weight.len()).filter(|&item| !self.is_fixed[item]);
         let mut loads = each.map(|item| self.phases[0][item] / self.weight[item] as f64);
         let first = loads.next();
-        self.phases.len() == 1 && loads.all(|load| Some(load) == first)
+        let is_same = |load: f64| first.is_some_and(|first| (load - first).abs() <= ROUNDING * first);
+        self.phases.len() == 1 && loads.all(is_same)
     }
 }
 

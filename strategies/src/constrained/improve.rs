@@ -18,14 +18,8 @@ const ATTEMPTS: u64 = 1 << 25;
 /// How many exchanges are tried for a wish.
 const MOST_EXCHANGES: usize = 256;
 
-/// Makes a placement as light as `limit_seconds` if it can, shortens the ways of messages, and grants wishes; returns how many are granted.
-pub(super) fn improve(
-    items: &Items,
-    near: &Near,
-    state: &mut State,
-    answer: &[u32],
-    limit_seconds: f64,
-) -> usize {
+/// Makes a placement as light as `limit_seconds` if it can, and shortens the ways of messages.
+pub(super) fn improve(near: &Near, state: &mut State, answer: &[u32], limit_seconds: f64) {
     // Moves below this part of the cost are rounding.
     let limit_seconds = limit_seconds * (1.0 + crate::placement::ROUNDING);
     let mut attempts = ATTEMPTS;
@@ -35,7 +29,6 @@ pub(super) fn improve(
         }
     }
     shorten(near, state, answer, limit_seconds);
-    grant(items, state)
 }
 
 /// Makes the heaviest PE of a phase lighter. Returns whether it could.
@@ -134,7 +127,7 @@ impl Wishes<'_> {
 
 /// Grants wishes, the dearest first, if the cost grows by less than they are worth: by a move, or where that does not fit by an exchange.
 /// Returns how many are granted.
-fn grant(items: &Items, state: &mut State) -> usize {
+pub(super) fn grant(items: &Items, state: &mut State) -> usize {
     let mut order_of_wishes: Vec<usize> = (0..items.wishes.len()).collect();
     order_of_wishes.sort_by_key(|&wish| (Reverse(order(items.wishes[wish].2)), wish));
     let mut of_item: FxHashMap<u32, Vec<usize>> = FxHashMap::default();

@@ -11,7 +11,7 @@ use equipoise_model::table::count;
 
 use super::contracted::{Items, sets};
 use super::nearer::Near;
-use super::state::{NOWHERE, State};
+use super::state::{NOWHERE, State, listed};
 use crate::balance::load::order;
 
 /// How many orders of the items are tried, if the places of the start lead to a dead end.
@@ -150,8 +150,8 @@ pub(super) fn choose_parts(items: &mut Items, rules: &Rules, start: &[u32]) -> R
             let ids: Vec<u64> = members.iter().map(|&item| items.id[item as usize]).collect();
             let (level, ids) = (machine[at].level, listed(&ids));
             format!(
-                "no placement was found: no {level} has room for the group of the objects {ids}, where --fixed and other groups allow it; \
-                 make the group smaller, or change these"
+                "no placement was found: no {level} has room for the group of the objects {ids} where --fixed and other groups allow it; \
+                 make the group smaller, or change --fixed or the other groups"
             )
         })?;
         // Also the switch of a node, so that no other group counts on its room.
@@ -202,8 +202,14 @@ impl<'a> Parts<'a> {
                 part.bytes = part.bytes.saturating_add(room(&rules.memory));
             }
         }
+        let mut all = Parts { level, part_of, parts, is_reserved: vec![false; items.weight.len()] };
         // Items that cannot move have their room.
-        Parts { level, part_of, parts, is_reserved: items.is_fixed.clone() }
+        for (item, object) in (0..).zip(&items.database.objects) {
+            if items.is_fixed[item as usize] {
+                all.reserve(items, &[item], part_of[object.pe as usize]);
+            }
+        }
+        all
     }
 
     /// The objects and bytes of the members without room so far.
@@ -243,9 +249,7 @@ fn choose_part(items: &Items, machine: &[Parts], at: usize, members: &[u32], sta
             false => part.pes.iter().filter(is_open).any(|&pe| allows(&items.allowed[item as usize], pe)),
         };
         let above = |of: &Parts| of.part_of[part.pes[0] as usize] as usize;
-        !part.pes.is_empty()
-            && machine[at..].iter().all(|of| of.has_room(items, members, above(of)))
-            && members.iter().all(may)
+        machine[at..].iter().all(|of| of.has_room(items, members, above(of))) && members.iter().all(may)
     };
     let chosen = (0..parts.len()).filter(has_room);
     chosen.max_by_key(|&part| (order(load[part]), Reverse(part)))
@@ -405,13 +409,13 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
             let stays = visited.iter().flat_map(|&pe| state.on(pe)).filter(|&other| !state.can_move(other));
             let mut stays: Vec<u64> = stays.map(|other| state.id(other)).collect();
             stays.sort_unstable();
-            let beside = if stays.is_empty() {
+            let stay = if stays.is_empty() {
                 String::new()
             } else {
-                format!(" beside {}, which must be there", listed(&stays))
+                format!(" in addition to objects {}, which must be there", listed(&stays))
             };
             format!(
-                "no placement exists: objects {} may be on PEs {} only, which have {} for them{beside}; give --max-objects or --fixed more room",
+                "no placement exists: objects {} may be on PEs {} only, which have {} for them{stay}; give --max-objects or --fixed more room",
                 listed(&ids),
                 listed(&pes),
                 count(ids.len() as u64 - 1, "place")
@@ -425,7 +429,7 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
                     "it has {}, and the most that a PE has left is {most_free}",
                     count(state.bytes_of(item), "byte")
                 ),
-                _ if state.weight_of(item) > 1 => format!(
+                _ if state.weight_of(item) > 1 && open().all(|pe| !state.takes(item, pe)) => format!(
                     "it stands for {} of a group that must be on one PE, and no PE where they may be takes as many more",
                     count(state.weight_of(item), "object")
                 ),
@@ -435,13 +439,4 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
             format!("no placement was found: object {id} fits on no PE: {why}; loosen a constraint")
         }
     }
-}
-
-/// The first numbers of a list.
-fn listed<T: std::fmt::Display>(numbers: &[T]) -> String {
-    const SHOWN: usize = 10;
-    let shown: Vec<String> = numbers.iter().take(SHOWN).map(T::to_string).collect();
-    let more =
-        if numbers.len() > SHOWN { format!(" and {} more", numbers.len() - SHOWN) } else { String::new() };
-    shown.join(", ") + &more
 }

@@ -81,24 +81,47 @@ impl<'a> State<'a> {
         Ok(state)
     }
 
+    /// The placement of the items by PE.
+    ///
+    /// # Errors
+    /// As [`State::new`].
+    pub(super) fn with(items: &'a Items, rules: &'a Rules, pe_of: &[u32]) -> Result<State<'a>, String> {
+        let mut state = State::new(items, rules)?;
+        for (item, &pe) in (0..).zip(pe_of) {
+            if state.can_move(item) {
+                state.put(item, pe);
+            }
+        }
+        Ok(state)
+    }
+
     /// Why an item that must be on `pe` has no room there.
     fn no_room(&self, item: u32, pe: u32) -> String {
-        let (id, at, to) = (self.id(item), item as usize, pe as usize);
-        let others: Vec<String> = self.on(pe).map(|other| format!("{}", self.id(other))).take(10).collect();
-        let beside =
-            if others.is_empty() { String::new() } else { format!(", beside {}", others.join(", ")) };
-        let most = self.rules.most.as_ref().map_or(u64::MAX, |most| most[to]);
-        let (why, remedy) = if !allows(&self.items.allowed[at], pe) {
-            ("and its places exclude that PE".to_string(), "--fixed")
-        } else if self.count[to] + self.items.weight[at] > most {
-            (format!("which takes at most {}{beside}", count(most, "object")), "--max-objects or --fixed")
-        } else if self.apart[at].iter().any(|&group| self.taken.contains_key(&(group, self.part(group, pe))))
-        {
-            (format!("and must be apart from an object that is there, too{beside}"), "--groups or --fixed")
-        } else {
-            (format!("which has no room for its bytes{beside}"), "--memory or --fixed")
+        let ids = |items: &mut dyn Iterator<Item = u32>| {
+            listed(&items.map(|item| self.id(item)).collect::<Vec<_>>())
         };
-        format!("no placement exists: object {id} must be on PE {pe}, {why}; change {remedy}")
+        let there = ids(&mut self.on(pe));
+        let is_in_way = |group: &&u32| self.taken.contains_key(&(**group, self.part(**group, pe)));
+        let (why, remedy) = if !self.takes(item, pe) {
+            let most = self.rules.most.as_ref().map_or(u64::MAX, |most| most[pe as usize]);
+            let has = if there.is_empty() { String::new() } else { format!(" and has objects {there}") };
+            (format!("which takes at most {}{has}", count(most, "object")), "--max-objects or --fixed")
+        } else if let Some(&group) = self.apart[item as usize].iter().find(is_in_way) {
+            let (_, level, members) = &self.items.groups[group as usize];
+            let is_near = |other: &u32| {
+                let at = self.pe_of[*other as usize];
+                at != NOWHERE && self.part(group, at) == self.part(group, pe)
+            };
+            let near = ids(&mut members.iter().copied().filter(is_near));
+            (
+                format!("and apart from objects {near}, which must be at the same {level}"),
+                "--groups or --fixed",
+            )
+        } else {
+            let has = if there.is_empty() { String::new() } else { format!(", with objects {there} there") };
+            (format!("which has no room for its bytes{has}"), "--memory or --fixed")
+        };
+        format!("no placement exists: object {} must be on PE {pe}, {why}; change {remedy}", self.id(item))
     }
 
     /// Whether an item can move.
@@ -141,6 +164,12 @@ impl<'a> State<'a> {
         self.items.weight[item as usize]
     }
 
+    /// Whether a PE takes the objects of an item in addition to those that it has.
+    pub(super) fn takes(&self, item: u32, pe: u32) -> bool {
+        let most = self.rules.most.as_ref().map_or(u64::MAX, |most| most[pe as usize]);
+        self.count[pe as usize] + self.items.weight[item as usize] <= most
+    }
+
     /// The bytes of an item.
     pub(super) fn bytes_of(&self, item: u32) -> u64 {
         self.items.bytes[item as usize]
@@ -171,10 +200,9 @@ impl<'a> State<'a> {
     /// Whether the constraints allow an item on `pe`.
     fn has_room(&self, item: u32, pe: u32) -> bool {
         let (at, to) = (item as usize, pe as usize);
-        let most = self.rules.most.as_ref().map_or(u64::MAX, |most| most[to]);
         let room = self.rules.memory.as_ref().map_or(u64::MAX, |memory| memory[to]);
         allows(&self.items.allowed[at], pe)
-            && self.count[to] + self.items.weight[at] <= most
+            && self.takes(item, pe)
             && self.bytes[to].checked_add(self.items.bytes[at]).is_some_and(|bytes| bytes <= room)
             && self.apart[at].iter().all(|&group| !self.taken.contains_key(&(group, self.part(group, pe))))
     }
@@ -314,4 +342,13 @@ impl<'a> State<'a> {
         let slowest = |phase: &BTreeSet<(u64, u32)>| phase.last().map_or(0.0, |last| f64::from_bits(last.0));
         self.by_seconds.iter().map(slowest).sum()
     }
+}
+
+/// The first numbers of a list.
+pub(super) fn listed<T: std::fmt::Display>(numbers: &[T]) -> String {
+    const SHOWN: usize = 10;
+    let shown: Vec<String> = numbers.iter().take(SHOWN).map(T::to_string).collect();
+    let more =
+        if numbers.len() > SHOWN { format!(" and {} more", numbers.len() - SHOWN) } else { String::new() };
+    shown.join(", ") + &more
 }

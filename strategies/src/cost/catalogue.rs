@@ -109,7 +109,9 @@ pub const ALL: &[Entry] = &[
     })
     .criterion(Cost::Qap(Metric::Rtt)),
     of_placement("mcf", "time of the busiest link", |placed| placed.cost(Cost::Mcf, Amount::Seconds))
-        .criterion(Cost::Mcf),
+        .criterion(Cost::Mcf)
+        .needs(Needs::Bandwidths)
+        .shown(Shown::Usually),
     of_placement("mcf:optimal", "time of the busiest link, best routes", |placed| {
         let best = placed.best_routes().map_err(|unsolved| unsolved.to_string())?;
         Ok(Amount::Seconds(best.seconds))
@@ -168,6 +170,8 @@ enum Needs {
     Costs,
     /// Seconds of migrations.
     CostsOfMoves,
+    /// Links with different bandwidths; elsewhere the bytes over the busiest link say the same.
+    Bandwidths,
 }
 
 /// The input from which a cost is computed.
@@ -247,6 +251,7 @@ impl Entry {
             Needs::Moves => true,
             Needs::Sizes => subject.sizes,
             Needs::Costs | Needs::CostsOfMoves => subject.costs,
+            Needs::Bandwidths => subject.bandwidths,
         }
     }
 
@@ -282,12 +287,21 @@ pub struct Subject {
     pub sizes: bool,
     /// Whether the costs of messages are known.
     pub costs: bool,
+    /// Whether links have different bandwidths.
+    pub bandwidths: bool,
 }
 
 impl Subject {
     /// All data are available.
-    pub const WHOLE: Subject =
-        Subject { loads: true, phases: true, messages: true, distances: true, sizes: true, costs: true };
+    pub const WHOLE: Subject = Subject {
+        loads: true,
+        phases: true,
+        messages: true,
+        distances: true,
+        sizes: true,
+        costs: true,
+        bandwidths: true,
+    };
 }
 
 /// The costs that tables show if no cost is requested by name.

@@ -8,10 +8,10 @@ const NEGLIGIBLE: f64 = 0.005;
 /// Smaller parts are rounding.
 const NOTHING: f64 = 1e-9;
 
-/// What a change of the placement gains, and what is left to gain, as in "The largest load falls by 25 %; ideal balance would save another 3 %."
+/// What a change of the placement gains, and what ideal balance would, as in "The largest load falls by 25 %; with ideal balance by 27 %."
 ///
 /// The ideal is the average load on every PE. If no placement reaches the ideal, the sentence gives the reachable gain
-/// and the reason: the heaviest object, or fixed load.
+/// and the reason: the heaviest object, or fixed load. All parts are of the largest load before.
 pub fn sentence(before: &Metrics, after: &Metrics) -> String {
     if before.pes == 1 {
         return "There is only one PE, so there is nothing to balance.".into();
@@ -20,9 +20,10 @@ pub fn sentence(before: &Metrics, after: &Metrics) -> String {
     if was <= 0.0 && is <= 0.0 {
         return "There is no load to balance.".into();
     }
-    let remaining = less_time(after, after.average_load_seconds);
+    let (gain, remaining) =
+        (less_time(before, before.average_load_seconds), less_time(after, after.average_load_seconds));
     let grew = is > was * (1.0 + NEGLIGIBLE);
-    if less_time(before, before.average_load_seconds) < NEGLIGIBLE {
+    if gain < NEGLIGIBLE {
         return match grew && remaining >= NEGLIGIBLE {
             false => "The load was balanced and remains so.".into(),
             true => format!(
@@ -31,19 +32,15 @@ pub fn sentence(before: &Metrics, after: &Metrics) -> String {
             ),
         };
     }
-    let fell = 1.0 - is / was;
-    let (change, another) = match fell {
-        _ if grew && was > 0.0 => (format!("grows by {:.0} %", -100.0 * fell), ""),
-        fell if fell >= NEGLIGIBLE => (format!("falls by {}", percent(fell)), "another "),
-        _ => ("does not change".into(), ""),
-    };
-    if remaining <= NOTHING {
-        return format!("The largest load {change}, to ideal balance.");
+    let fell = less_time(before, is);
+    if fell >= NEGLIGIBLE && remaining <= NOTHING {
+        return format!("The largest load falls by {}, to ideal balance.", percent(fell));
     }
-    let limit = match (percent(remaining), percent(less_time(after, after.lower_bound_seconds))) {
+    let possible = less_time(before, before.lower_bound_seconds);
+    let limit = match (percent(gain), percent(possible)) {
         (ideal, limit) if ideal == limit => String::new(),
         (_, limit) => {
-            let (cause, s) = match after.heaviest_object_seconds >= after.lower_bound_seconds {
+            let (cause, s) = match before.heaviest_object_seconds >= before.lower_bound_seconds {
                 true => ("the heaviest object", "s"),
                 false => ("objects and background that cannot move", ""),
             };
@@ -53,8 +50,19 @@ pub fn sentence(before: &Metrics, after: &Metrics) -> String {
             }
         }
     };
-    let another = if remaining < NEGLIGIBLE { "" } else { another };
-    format!("The largest load {change}; ideal balance would save {another}{}{limit}.", percent(remaining))
+    let ideal = percent(gain);
+    match () {
+        () if grew => format!(
+            "The largest load grows by {:.0} %; with ideal balance it would fall by {ideal}{limit}.",
+            100.0 * (is / was - 1.0)
+        ),
+        () if fell >= NEGLIGIBLE => {
+            format!("The largest load falls by {}; with ideal balance by {ideal}{limit}.", percent(fell))
+        }
+        () => {
+            format!("The largest load does not change; with ideal balance it would fall by {ideal}{limit}.")
+        }
+    }
 }
 
 /// The part of the time of `metrics` that is saved by running in `seconds`.
@@ -97,21 +105,24 @@ mod tests {
     }
 
     #[test]
-    fn states_the_gain_and_the_remaining_part() {
+    fn states_the_gain_and_that_of_ideal_balance() {
         let before = [1.0, 0.73, 0.73, 0.1];
         let check = |after: f64, expected: &str| check(before, after, expected);
-        check(0.7525, "The largest load falls by 25 %; ideal balance would save another 3 %.");
-        check(0.7373, "The largest load falls by 26 %; ideal balance would save another 1 %.");
-        check(0.7303, "The largest load falls by 27 %; ideal balance would save less than 1 %.");
+        check(0.7525, "The largest load falls by 25 %; with ideal balance by 27 %.");
+        check(0.7373, "The largest load falls by 26 %; with ideal balance by 27 %.");
         check(0.73, "The largest load falls by 27 %, to ideal balance.");
-        check(1.0, "The largest load does not change; ideal balance would save 27 %.");
+        check(1.0, "The largest load does not change; with ideal balance it would fall by 27 %.");
     }
 
     #[test]
     fn reports_a_step_that_made_the_balance_worse() {
         let before = [1.0, 0.73, 0.73, 0.1];
-        check(before, 1.2, "The largest load grows by 20 %; ideal balance would save 39 %.");
-        check(before, 1.0 + 1e-7, "The largest load does not change; ideal balance would save 27 %.");
+        check(before, 1.2, "The largest load grows by 20 %; with ideal balance it would fall by 27 %.");
+        check(
+            before,
+            1.0 + 1e-7,
+            "The largest load does not change; with ideal balance it would fall by 27 %.",
+        );
         let balanced = [1.0, 0.999, 0.999, 0.1];
         check(
             balanced,
@@ -125,18 +136,19 @@ mod tests {
         check(
             [1.0, 0.73, 0.82, 0.82],
             0.82,
-            "The largest load falls by 18 %; ideal balance would save another 11 % (the heaviest object prevents this).",
+            "The largest load falls by 18 %; with ideal balance by 27 % (the heaviest object limits this to 18 %).",
         );
         check(
             [1.0, 0.73, 0.9, 0.2],
             0.95,
-            "The largest load falls by 5 %; ideal balance would save another 23 % \
-             (objects and background that cannot move limit this to 5 %).",
+            "The largest load falls by 5 %; with ideal balance by 27 % \
+             (objects and background that cannot move limit this to 10 %).",
         );
         check(
             [1.0, 0.25, 1.0, 1.0],
             1.0,
-            "The largest load does not change; ideal balance would save 75 % (the heaviest object prevents this).",
+            "The largest load does not change; with ideal balance it would fall by 75 % \
+             (the heaviest object prevents this).",
         );
     }
 

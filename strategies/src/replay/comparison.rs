@@ -185,6 +185,7 @@ fn rows(name: &str, before: &Metrics, strategies: &[Row]) -> String {
         messages: before.communication.is_some_and(|cost| cost.total_bytes > 0),
         costs: before.step_seconds.is_some(),
         phases: before.phases_seconds.is_some(),
+        bandwidths: false,
         distances: all.any(|metrics| metrics.communication.is_some_and(|cost| cost.max_dilation > 1)),
         ..Subject::WHOLE
     };
@@ -302,7 +303,7 @@ BestLB         12.500    1.005        0.5 %      0.900              11 x        
 BusyLB         12.500    1.005        0.5 %      0.900              11 x          50 B      4  6.00 kB     no
 NearLB         12.500    1.500       50.0 %      0.100            25.0 %          50 B      1  1.50 kB    yes
 
-Recommended: BestLB. The largest load falls by 50 %; ideal balance would save less than 1 %. \
+Recommended: BestLB. The largest load falls by 50 %; with ideal balance by 50 %. \
 BestLB has 0.5 % more load than FarLB and 10 % fewer hop-bytes. \
 Messages then travel farther than before: 0.900 hops per byte instead of 0.200.
 Fewest hops per byte: NearLB, with 0.100 instead of 0.900, but max/avg 1.500 instead of 1.005.

@@ -117,6 +117,16 @@ impl<'a> Request<'a> {
         let other = self.previous.and_then(|plan| other_machine("the previous plan", plan, machine));
         warnings
             .extend(other.map(|other| format!("{other}; PEs of the same number are taken to be the same")));
+        let has_no_machine = |plan: &&ReplicaPlan| topology::parse(&plan.topology).is_err();
+        let unknown =
+            self.previous.filter(|plan| plan.slots_per_layer() != self.slots).filter(has_no_machine);
+        warnings.extend(unknown.map(|plan| {
+            format!(
+                "the previous plan has {} and names no machine that is known here; it is taken to be for {}",
+                count(plan.slots_per_layer() as u64, "slot"),
+                count(machine.pes() as u64, "PE")
+            )
+        }));
         warnings
     }
 

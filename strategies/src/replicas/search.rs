@@ -213,7 +213,7 @@ impl Layer<'_> {
     }
 
     /// The zones of experts in the previous plan, if it keeps groups in zones, with as few swaps of groups as the cap needs;
-    /// otherwise those of EPLB's plan.
+    /// otherwise those of EPLB's plan, with the numbers that fit the previous plan best.
     fn zones_with_costs(&self, given: &Given, published: &[u32], cap: i64) -> Vec<u32> {
         let size = self.loads.len() / self.groups;
         let kept = self.previous.as_ref().filter(|_| self.groups > 1).and_then(|previous| {
@@ -224,9 +224,25 @@ impl Layer<'_> {
             let is_even = (0..self.zones as u32).all(|zone| groups_in(zone) == self.groups / self.zones);
             (has_whole_groups && is_even).then_some(of_group)
         });
-        let Some(kept) = kept else { return self.zones_in(published) };
+        let Some(kept) = kept else { return self.zones_near_previous(self.zones_in(published)) };
         let cap = cap.saturating_mul(i64::from(given.zone_pes));
         self.zones_of_groups(nodes_of_groups(&self.group_loads(given), self.zones, Some(kept), cap))
+    }
+
+    /// The zones with other numbers, such that as many previous replicas as possible are in the zone of their experts.
+    fn zones_near_previous(&self, zones: Vec<u32>) -> Vec<u32> {
+        let (size, Some(previous)) = (self.zones, &self.previous) else { return zones };
+        if size == 1 || size > MOST_MATCHED {
+            return zones;
+        }
+        let mut kept = vec![0i64; size * size];
+        for (experts, &to) in previous.iter().zip(self.zone_of) {
+            experts.iter().for_each(|&it| kept[zones[it as usize] as usize * size + to as usize] += 1);
+        }
+        let most = kept.iter().copied().max().unwrap_or(0);
+        let lost: Vec<i64> = kept.iter().map(|kept| most - kept).collect();
+        let new = minimum_weight(&lost, size);
+        zones.into_iter().map(|zone| new[zone as usize]).collect()
     }
 
     /// The zones with other numbers, such that the messages to the experts of each zone are as short as possible.

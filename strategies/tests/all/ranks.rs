@@ -104,7 +104,7 @@ fn conflicts_name_all_that_take_part() {
     refuses(
         &one(""),
         &stay,
-        "object 1 must be on PE 0, which takes at most 1 object, beside 0; change --max-objects or --fixed",
+        "object 1 must be on PE 0, which takes at most 1 object and has objects 0; change --max-objects or --fixed",
     );
     stay.objects[..3].iter_mut().zip([3, 0, 4]).for_each(|(object, pe)| object.pe = pe);
     stay.objects[1].migratable = true;
@@ -112,7 +112,7 @@ fn conflicts_name_all_that_take_part() {
     refuses(
         &one("1 3-4\n"),
         &stay,
-        "objects 1 may be on PEs 3, 4 only, which have 0 places for them beside 0, 2, which must be there",
+        "objects 1 may be on PEs 3, 4 only, which have 0 places for them in addition to objects 0, 2, which must be there",
     );
     let group = |together, level, objects: &[u64]| Group { together, level, objects: objects.to_vec() };
     let groups = |groups: Vec<Group>| Constraints { groups, ..Constraints::default() };
@@ -138,4 +138,43 @@ fn a_mapping_file_goes_with_groups_on_one_pe() {
     let together = Group { together: true, level: Level::Pe, objects: vec![1, 3] };
     let constraints = Constraints { groups: vec![together], ..Constraints::default() };
     assert_eq!(answer(&loads(&[1.0; 6]), &choice, &constraints), Ok(vec![5, 4, 3, 4, 1, 0]));
+}
+
+#[test]
+fn wishes_may_put_ranks_on_one_pe() {
+    // Sharing a PE takes a second more, and each wish is worth five.
+    let constraints =
+        Constraints { places: Place::parse("0 0 5\n1 0 5\n").expect("places"), ..Constraints::default() };
+    let own: Vec<(f64, u32)> = (0..6).map(|pe| (1.0, pe)).collect();
+    let choice = registry::parse("DummyLB", &[]).expect("a strategy");
+    let pe_of = answer(&testing::database(6, &own), &choice, &constraints).expect("a placement");
+    assert_eq!(pe_of[..2], [0, 0], "{pe_of:?}");
+}
+
+#[test]
+fn objects_that_stay_have_their_room() {
+    // Node 0 has room for one object in addition to the one that stays there.
+    let mut database = testing::database(6, &[(1.0, 0), (1.0, 1), (1.0, 2)]);
+    database.objects[0].migratable = false;
+    let constraints = Constraints {
+        max_objects: Some(MaxObjects { most: PerPe::All(1), exact: false }),
+        groups: vec![Group { together: true, level: Level::Node, objects: vec![1, 2] }],
+        ..Constraints::default()
+    };
+    let choice = registry::parse("DummyLB", &[]).expect("a strategy");
+    let pe_of = answer(&database, &choice, &constraints).expect("a placement");
+    assert!(pe_of[0] == 0 && pe_of[1] / 2 == pe_of[2] / 2 && pe_of[1] > 1, "{pe_of:?}");
+}
+
+#[test]
+fn ranks_that_have_the_best_places_stay() {
+    let machine = topology::parse("torus:8x8").expect("a machine");
+    let database = workloads::load("mesh:8x8,bytes=1000").expect("a graph").remap(64);
+    let own: Vec<u32> = (0..64).collect();
+    let database = database.placed(&own);
+    for spec in ["PoiseLB", "PoiseLB:quality=fast", "PoiseLB:quality=best"] {
+        let choice = registry::parse(spec, &[]).expect("a strategy");
+        let answer = choice.strategy.assign(&database, &*machine, 7).expect("an answer");
+        assert_eq!(answer.pe_of, own, "{spec}: all neighbors are one hop away, as before");
+    }
 }

@@ -270,7 +270,7 @@ fn plans_grow_and_shrink_with_the_machine() {
     };
     let before = case(3, 3);
     let plan = place(&before.request(), &*before.machine()).expect("a plan");
-    for (nodes, slots) in [(4, 3), (2, 4), (6, 2), (3, 4), (3, 2), (1, 12)] {
+    for (nodes, slots, most) in [(4, 3, 10), (2, 4, 8), (6, 2, 16), (3, 4, 10), (3, 2, 4), (1, 12, 18)] {
         let now = case(nodes, slots);
         let request = Request { previous: Some(&plan), ..now.request() };
         let next = place(&request, &*now.machine()).expect("a plan");
@@ -285,9 +285,26 @@ fn plans_grow_and_shrink_with_the_machine() {
             let copied: usize = copied.sum();
             assert_eq!(costs.moves, Some(copied), "{nodes} nodes, {slots} slots, layer {layer}");
             // New slots are filled, and what was on PEs that are gone is copied; little else moves.
-            let kept: usize = (nodes * 2 * slots).min(2 * nodes.min(3) * slots.min(3));
-            assert!(copied <= nodes * 2 * slots - kept + 6, "{copied} copied, {kept} could stay");
+            assert!(copied <= most, "{nodes} nodes, {slots} slots, layer {layer}: {copied} copied");
         }
+    }
+    // Groups follow their nodes.
+    let row = |layer: usize| (0..24).map(|expert| 10.0 + (expert * (5 + layer) % 13) as f64).collect();
+    let grouped = |nodes| {
+        let loads = Numbers { rows: (0..3).map(row).collect() };
+        Case { nodes, cores: 2, slots_of_pe: 24 / nodes, groups: 4, loads }
+    };
+    for (nodes, next_nodes) in [(2, 4), (4, 2), (4, 4)] {
+        let (before, now) = (grouped(nodes), grouped(next_nodes));
+        let plan = place(&before.request(), &*before.machine()).expect("a plan");
+        let request = Request { previous: Some(&plan), ..now.request() };
+        let next = place(&request, &*now.machine()).expect("a plan");
+        check_plan(&now, &next);
+        let total = |plan: &ReplicaPlan| {
+            costs(plan, &request, &*now.machine()).iter().filter_map(|costs| costs.moves).sum::<usize>()
+        };
+        let anew = place(&now.request(), &*now.machine()).expect("a plan");
+        assert!(total(&next) <= total(&anew), "{nodes} to {next_nodes} nodes");
     }
     // A plan of another model is refused.
     let other = Case { loads: Numbers { rows: vec![vec![1.0; 13]; 3] }, ..case(3, 3) };

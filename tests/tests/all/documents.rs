@@ -290,8 +290,8 @@ fn replay_shows_a_table_and_names_the_best() {
     assert_eq!(words(lines[8])[0], "GreedyLB");
     // 100 bytes travel between PEs: 90 bytes at least 1 hop, the 10 bytes from PE 3 at least 2 hops.
     assert_eq!(words(lines[8])[2..8], ["2.400", "0.0", "%", "1.100", "10.0", "%"]);
-    let best = "Recommended: GreedyLB. The largest load falls by 40 %; ideal balance would save another 58 % \
-                (the heaviest object prevents this).";
+    let best = "Recommended: GreedyLB. The largest load falls by 40 %; with ideal balance by 75 % \
+                (the heaviest object limits this to 40 %).";
     assert!(text.contains(best), "{text}");
     let several = sandbox.run("replay lb.json --balancer GreedyLB").result();
     assert_eq!(several.matches("pair").count(), 1, "the program is named once: {several}");

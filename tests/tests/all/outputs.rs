@@ -41,7 +41,7 @@ fn no_output_replaces_an_input() {
         ("launcher mapping=places.json --topology torus:4 --to mpich=places.json", "places.json"),
     ] {
         let content = sandbox.bytes(input);
-        let phrase = "would replace an input of the same path; give it another path";
+        let phrase = "would replace an input; give it another path";
         sandbox.run(line).failed(2, &["the output `", input, phrase]);
         assert_eq!(sandbox.bytes(input), content, "{line}");
     }

@@ -260,3 +260,30 @@ fn explain_uses_the_names_of_hosts_switches_and_levels() {
     assert!(output.contains("between nodes") && output.contains("in one of 4 nodes"), "{output}");
     assert!(!output.contains("at level") && !output.contains("unknown"), "{output}");
 }
+
+/// Where links have different bandwidths, the time of the busiest one is in the tables and sentences.
+#[test]
+fn times_of_busiest_links_are_shown_where_bandwidths_differ() {
+    let sandbox = Sandbox::new();
+    let map = |more: &str| sandbox.run(&format!("map --graph mesh:8x8,bytes=1000 {more}")).result();
+    let title = "time of the busiest link";
+    assert!(!map("--topology torus:4x4x4/1e9:1e9:1e9").contains(title));
+    let unequal = "--topology torus:4x4x4/100e9:100e9:1e9";
+    let text = map(&format!("{unequal} --balancer RandomLB --output random.map"));
+    assert!(text.contains(title) && text.contains("--balancer McfLB looks at the times of links"), "{text}");
+    let best = map(&format!("{unequal} --balancer McfLB"));
+    assert!(best.contains(title) && !best.contains("looks at the times"), "{best}");
+    let explained =
+        sandbox.run(&format!("explain --graph mesh:8x8,bytes=1000 {unequal} --mapping random.map")).result();
+    assert!(
+        explained.contains(" The busiest link takes ") && explained.contains("time at full bandwidth"),
+        "{explained}"
+    );
+    let line = "explain --graph mesh:8x8,bytes=1000 --topology torus:4x4x4 --mapping random.map";
+    let assumed = sandbox.run(line).result();
+    assert!(assumed.contains("time at 1.00 GB/s (assumed)"), "{assumed}");
+    let found = sandbox.run(
+        "evaluate --graph mesh:8x8,bytes=1000 --topology torus:4x4x4 --mapping random.map --format json",
+    );
+    assert!(found.document().get("mcf").is_none());
+}

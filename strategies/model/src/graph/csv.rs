@@ -95,7 +95,7 @@ fn parse_line(line: &str) -> Result<Row, String> {
         )),
     };
     let bytes = parse_bytes(fields[2]).map_err(|_| match fields[2].parse::<f64>() {
-        Ok(_) => format!("bytes are whole numbers that are not negative, found `{}`", fields[2]),
+        Ok(_) => format!("bytes are whole numbers from 0 to 2^64 - 1, found `{}`", fields[2]),
         Err(_) => expected(),
     })?;
     let messages = fields.get(3).map_or(Ok(1), |text| number(text))?;

@@ -37,11 +37,11 @@ pub(super) fn read(bytes: &[u8], most: usize) -> Result<(Numbers, Option<usize>)
         return Err("the array has no dimension; give an array with a row per layer".into());
     };
     if shape.len() > most {
-        return Err(format!(
-            "the shape {shape:?} has {} dimensions; give an array with {}, such as one window of the records or their sum",
-            shape.len(),
-            if most == 2 { "a row per layer".into() } else { format!("at most {most}") }
-        ));
+        let expected = match most {
+            2 => "an array with a row per layer, such as one window of the records or their sum",
+            _ => "an array of layers, rows of a layer, and columns",
+        };
+        return Err(format!("the shape {shape:?} has {} dimensions; give {expected}", shape.len()));
     }
     let too_large = || format!("the shape {shape:?} is too large; write a smaller array");
     let rows = before.iter().try_fold(1usize, |rows, size| rows.checked_mul(*size)).ok_or_else(too_large)?;

@@ -128,7 +128,7 @@ mod tests {
             ("src,dst\n0,1\n", 1, "expected `src,dst,bytes` or `src,dst,bytes,messages`, found `src,dst`"),
             ("src,dst,bytes\n0,1\n", 2, "found `0,1`"),
             ("", 1, "expected lines such as `0,1,4096`"),
-            ("0,1,-1\n", 1, "bytes are whole numbers that are not negative, found `-1`"),
+            ("0,1,-1\n", 1, "bytes are whole numbers from 0 to 2^64 - 1, found `-1`"),
             ("0,1,1,99999999999999\n", 1, "there are more than 4194304 messages; leave some out"),
         ] {
             let (number, reason) = read(text, 2).expect_err(expected);

@@ -108,7 +108,8 @@ def experts(
     topology
         A `Machine` or its spec; a PE is a GPU.
     previous
-        The plan in use, from which few replicas move away: a `Plan`, the experts of its slots, or its file.
+        The plan in use, from which few replicas move away: a `Plan`, the experts of its slots, or its file. A `Plan`
+        and a file name their machine, so they may be for another number of PEs or slots.
     groups
         The number of groups of experts with consecutive numbers. If the nodes divide it, all replicas of a group are on
         one node.

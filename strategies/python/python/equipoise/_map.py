@@ -138,7 +138,7 @@ def map(
         `--phases`. What counts is the sum over phases of the slowest PE (`phases_seconds` of `costs`).
     max_moves
         The largest number of tasks that may leave the PE where they start, or a part of them such as ``"5%"``; not with
-        `max_objects`, `memory`, `groups` or `phases`.
+        `max_objects`, `memory`, `groups` or `phases`. With `fixed`, more tasks may move.
 
     Returns
     -------

@@ -216,11 +216,12 @@ function legend(map, low, high, title) {
 const orders = new Map();
 /**
  * A table of `rows`, of which the first `limit` are shown. Heads are buttons that sort; the first click on a column of numbers sorts its
- * largest value first. Arrow keys move between the buttons of rows. `row(i)` has the attributes of row `i`.
+ * largest value first. Arrow keys move between the buttons of rows. `row(i)` has the attributes of row `i`. The text of a cell may be a
+ * function, which is called if the row is shown.
  */
 function table(title, heads, rows, limit = 200, row = () => ({})) {
   const body = make("tbody"), order = rows.map((_, i) => i);
-  const text = (cell) => cell instanceof Node ? cell : typeof cell === "object" && cell ? cell.text : String(cell);
+  const text = (cell) => cell instanceof Node ? cell : typeof cell === "object" && cell ? typeof cell.text === "function" ? cell.text() : cell.text : String(cell);
   const value = (cell) => cell && typeof cell === "object" && "value" in cell ? cell.value
     : cell instanceof Node ? cell.textContent : cell;
   const isText = heads.map((_, at) => rows.length > 0 && typeof value(rows[0][at]) === "string");

@@ -280,7 +280,8 @@ const machine = {
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
     // A weight has no unit.
     const most = largest(after().load_seconds), isSlow = !data.weights && most > 0 && busiest(after()) > most
-      ? ` That is more than the largest load, so messages may take longer than work${data.assumed_bandwidth ? ", if links are that slow" : ""}.` : "";
+      ? ` That is more than the largest load, so messages may take longer than work${data.assumed_bandwidth ? ", if links are that slow" : ""}.`
+      : !data.weights && most > 0 ? ` That is less than the largest load (${loadText(most)}).` : "";
     const isRecorded = ["before", "as recorded", "in blocks"].includes(before().name), period = isRecorded ? " for the messages of the period before the step" : "";
     return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${period}${assumed}.${isSlow}`;
   },

@@ -38,7 +38,7 @@ const moves = {
     const pairs = () => table("migrations", ["from", "to", "objects"], [...counts.keys()].filter((cell) => counts[cell]).sort((a, b) => counts[b] - counts[a] || a - b)
       .map((cell) => [name(Math.floor(cell / bins)), name(cell % bins), { value: counts[cell], text: counts[cell].toLocaleString("en") }]));
     const hops = (bytes) => (bytes > 0 ? "+" : "") + bytesText(bytes).replace("-", "−");
-    // Facts only: a strategy does not say why it moves an object.
+    // A strategy does not say why it moves an object; these are the numbers that speak for or against it.
     const busier = (i) => {
       const [then, now] = [was, is].map((it) => Math.max(it.load_seconds[was.pe_of[i]], it.load_seconds[is.pe_of[i]]));
       return { value: now - then, text: changeText(then, now) };
@@ -55,9 +55,10 @@ const moves = {
     const explain = (i) => {
       explained = i;
       sentence.textContent = reason(i);
-      list.querySelectorAll("tbody tr").forEach((row) => row.setAttribute("aria-current", row.cells[0].textContent === objectName(i)));
+      const name = objectName(i);
+      list.querySelectorAll("tbody tr").forEach((row) => row.setAttribute("aria-current", row.cells[0].textContent === name));
     };
-    const rows = (list) => table("objects that move", heads, list.slice(0, most).map((i) => [{ value: i, text: make("button", { onclick: () => explain(i) }, objectName(i)) },
+    const rows = (list) => table("objects that move", heads, list.slice(0, most).map((i) => [{ value: i, text: () => make("button", { onclick: () => explain(i) }, objectName(i)) },
       loaded(was.pe_of[i]), loaded(is.pe_of[i]), { value: load[i], text: loadText(load[i]) }, busier(i), ...(hasHops ? [{ value: is.hop_bytes_added[i], text: hops(is.hop_bytes_added[i]) }] : [])]),
     200, (at) => ({ "aria-current": list[at] === explained }));
     /** What the loads and hop-bytes say for or against the move of an object. */
@@ -66,10 +67,11 @@ const moves = {
       if (was.metrics.average_load_seconds) {
         const [left, reached] = [from, to].map((pe) => `PE ${pe} ${againstAverage(was, was.load_seconds[pe])} before and ${againstAverage(is, is.load_seconds[pe])} after`);
         const stayed = is.load_seconds[from] + load[i] / (data.pes.speeds[from] || 1), busiest = Math.max(is.load_seconds[from], is.load_seconds[to]);
-        const arrival = was.load_seconds[from] < was.metrics.average_load_seconds && moved.find((other) => is.pe_of[other] === from);
-        const need = stayed <= 1.0005 * busiest ? "the loads do not need this move" : arrival === false ? "the loads need this move"
-          : `it makes room for objects that arrive${arrival === undefined ? "" : `, such as ${objectName(arrival)} (${loadText(load[arrival])})`}`;
-        text.push(`Loads against the average: ${left}, ${reached}.`, `If this object alone stayed, PE ${from} would have ${againstAverage(is, stayed)}: ${need}.`);
+        const isLight = was.load_seconds[from] < was.metrics.average_load_seconds, arrival = moved.find((other) => is.pe_of[other] === from);
+        let reason = "the loads do not speak for this move";
+        if (stayed > 1.0005 * busiest && !isLight) reason = "more than both have now, so the loads speak for this move";
+        else if (stayed > 1.0005 * busiest && arrival !== undefined) reason = `more than both have now; it makes room for objects that arrive, such as ${objectName(arrival)} (${loadText(load[arrival])})`;
+        text.push(`Loads against the average: ${left}, ${reached}.`, `If this object alone stayed, PE ${from} would have ${againstAverage(is, stayed)}: ${reason}.`);
       }
       const added = is.hop_bytes_added[i];
       if (hasHops) text.push(added ? `Its hop-bytes ${added < 0 ? "fall" : "rise"} by ${bytesText(Math.abs(added))}.` : "Its hop-bytes do not change.");
@@ -85,6 +87,7 @@ const moves = {
     };
     const fill = () => {
       const ranks = wanted ? is.pe_of.map((_, i) => fits(i)) : [], best = largest(ranks);
+      explained = undefined;
       const these = wanted ? moved.filter((i) => ranks[i]).sort((a, b) => ranks[b] - ranks[a]) : moved;
       list.replaceChildren(...(these.length ? [rows(these)] : []));
       if (these.length && (!wanted || ranks[these[0]] === best)) return explain(these[0]);

@@ -11,7 +11,7 @@ use equipoise_model::graph::generate;
 use equipoise_model::params::Param;
 use equipoise_model::{launcher, topology};
 use equipoise_network::{models, program};
-use equipoise_strategies::cost::catalogue::{self, Shown};
+use equipoise_strategies::cost::catalogue::{self, Shown, Subject};
 use equipoise_strategies::{registry, workloads};
 use equipoise_tests::WORKSPACE;
 
@@ -176,6 +176,9 @@ fn costs() -> String {
     );
     for cost in catalogue::ALL {
         let shown = match cost.shown {
+            Shown::Usually if !cost.applies_to(Subject { bandwidths: false, ..Subject::WHOLE }) => {
+                "where bandwidths differ"
+            }
             Shown::Usually => "always",
             Shown::OfPrograms => "for programs",
             Shown::OnRequest => "on request",

@@ -53,7 +53,13 @@ fn the_step_with_the_largest_gain_is_one_with_migrations() {
     let shown = document(&sandbox, &RUN.replace("GreedyRefineLB", "RotateLB"));
     let lead = texts(&shown["sentences"])[0].to_string();
     assert!(shown["placements"][1]["metrics"]["migrations"].as_u64() > Some(0));
-    assert!(lead.starts_with(&format!("Step {}, RotateLB: the largest load ", shown["step"])), "{lead}");
+    assert!(
+        lead.starts_with(&format!(
+            "Step {}, RotateLB, by the loads before it: the largest load ",
+            shown["step"]
+        )),
+        "{lead}"
+    );
     // Where the time of the strategy is not charged, the report says so.
     let says = |shown: &Value| {
         texts(&shown["sentences"]).iter().any(|it| it.contains("--strategy-seconds charges it"))
@@ -216,6 +222,8 @@ fn the_reasons_of_moves_follow_from_the_loads() {
     let Some((mut tab, shown)) = moves_page(&sandbox) else { return };
     let [before, after] = [0, 1].map(|placement| loads(&shown, placement));
     let average = before.iter().sum::<f64>() / before.len() as f64;
+    let places = |placement: usize| shown["placements"][placement]["pe_of"].as_array().expect("PEs");
+    let arrives_on = |pe: usize| (0..places(0).len()).any(|i| places(1)[i] == pe && places(0)[i] != pe);
     let all = tab.value(
         "after().pe_of.map((pe, i) => [i, pe]).filter(([i, pe]) => pe !== before().pe_of[i]).map(([i]) => { \
          const it = document.querySelector('input[type=search]'); it.value = objectName(i); it.dispatchEvent(new Event('input')); \
@@ -229,9 +237,9 @@ fn the_reasons_of_moves_follow_from_the_loads() {
         let stayed = after[from] + object_load.as_f64().expect("a load");
         let is_needed = stayed > after[from].max(after[to]) * 1.0005;
         let reason = match (is_needed, before[from] < average) {
-            (false, _) => "the loads do not need this move",
-            (true, false) => "the loads need this move",
-            (true, true) => "it makes room for objects that arrive",
+            (true, false) => "more than both have now, so the loads speak for this move",
+            (true, true) if arrives_on(from) => "it makes room for objects that arrive",
+            _ => "the loads do not speak for this move",
         };
         let text = object[3].as_str().expect("a sentence");
         assert!(text.contains(reason), "{reason}: {text}");
