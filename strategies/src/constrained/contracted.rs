@@ -9,8 +9,7 @@ use equipoise_model::database::{Edge, End, Object};
 use equipoise_model::rules::{Allowed, Rules, allows};
 use rustc_hash::FxHashMap;
 
-/// Loads that differ by less than this part of them are equal.
-const ROUNDING: f64 = 1e-9;
+use crate::placement::ROUNDING;
 
 /// Objects, each one or several objects of the original database.
 #[derive(Clone)]
