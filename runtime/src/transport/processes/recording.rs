@@ -6,7 +6,7 @@ use crate::setup::Setup;
 use equipoise_network::trace::{Step, Trace};
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const WALKERS: i32 = 12;
 const ROUNDS: u32 = 6;
@@ -53,8 +53,8 @@ impl Walker {
     }
 }
 
-/// The trace of a run of this many processes, which begin one after the other, and its number of executions.
-fn trace(processes: usize, local: usize, seed: u64) -> (Trace, u64) {
+/// The trace of a run of this many processes, which begin one after the other, its number of executions, and the time it took in seconds.
+fn trace(processes: usize, local: usize, seed: u64) -> (Trace, u64, f64) {
     let pes = processes * local;
     let config = Config { pes_per_process: Some(local), ..Config::simulated(pes, seed) };
     let mut settings: Settings = config.resolve(&Job::default()).expect("the flags are valid");
@@ -67,16 +67,18 @@ fn trace(processes: usize, local: usize, seed: u64) -> (Trace, u64) {
             pe.main(move |pe| walkers.all(pe).begin());
         })
     };
+    let begin = Instant::now();
     let mut outcome = crate::transport::run(&Arc::new(settings), &setup, None);
+    let seconds = begin.elapsed().as_secs_f64();
     assert!(outcome.failure.is_none() && outcome.result.is_some());
-    (outcome.trace.take().expect("process 0 has the trace"), outcome.executions)
+    (outcome.trace.take().expect("process 0 has the trace"), outcome.executions, seconds)
 }
 
 #[test]
 fn recordings_of_processes_come_together_and_their_clocks_are_aligned() {
     for seed in 0..12 {
         let (processes, local) = (1 + seed as usize % 4, 1 + seed as usize / 4);
-        let (trace, executions) = trace(processes, local, seed);
+        let (trace, executions, seconds) = trace(processes, local, seed);
         assert_eq!(trace.check(), Ok(()));
         let elements = trace.executions.iter().filter(|it| it.object >= trace.pes).count();
         assert_eq!(elements as u64, executions, "seed {seed}: every execution is in the trace once");
@@ -92,7 +94,12 @@ fn recordings_of_processes_come_together_and_their_clocks_are_aligned() {
             }
         }
         let error = trace.details.clock_error_seconds;
-        assert!(processes == 1 || error > 0.0 && error < 5e-3, "seed {seed}: {error}");
+        // Clocks that are not aligned are off by the time between the begins of processes, which is at least half of the run on a quiet
+        // computer. A busy one makes both the run and its messages longer.
+        assert!(
+            processes == 1 || error > 0.0 && error < seconds / 4.0,
+            "seed {seed}: {error} of {seconds} s"
+        );
         let received = trace.receives(|at| Some(trace.executions[at as usize].begin_seconds));
         let mut between = 0;
         for (from, execution) in sent.iter().zip(&received) {
