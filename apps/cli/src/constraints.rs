@@ -26,7 +26,7 @@ pub(crate) struct ConstraintArgs {
 
     /// Where objects must be: lines `object places`; with a number of seconds where they should be
     ///
-    /// Places are PEs and nodes, as in `7 3`, `7 0-3,8`, `7 node:2`, or all but those, as in `7 !5`. In `7 node:2 0.5`, object 7 goes to node 2 if
+    /// Places are PEs, nodes and hosts, as in `7 3`, `7 0-3,8`, `7 node:2`, `7 host:n17`, or all but those, as in `7 !5`. In `7 node:2 0.5`, object 7 goes to node 2 if
     /// the slowest PE takes at most 0.5 s more for it.
     #[arg(long, value_name = "FILE")]
     fixed: Option<PathBuf>,

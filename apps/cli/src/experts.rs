@@ -4,13 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use equipoise_apps::{Failure, FormatArg, output};
+use equipoise_model::fault::Classified as _;
+use equipoise_model::files::write_whole;
 use equipoise_model::numbers::Numbers;
 use equipoise_model::params::parse_bytes;
 use equipoise_model::quote::shown;
 use equipoise_model::replica_plan::ReplicaPlan;
-use equipoise_model::table::{aligned, bytes, count, percent};
+use equipoise_model::table::{aligned, bytes, count, csv, percent};
 use equipoise_model::{Topology, topology};
-use equipoise_strategies::replicas::{LayerCosts, Request, evaluate, other_machine, place, published};
+use equipoise_strategies::StrategyError;
+use equipoise_strategies::replicas::{
+    LayerCosts, Request, Transfer, evaluate, other_machine, place, published, transfers,
+};
 use serde::Serialize;
 
 use crate::input;
@@ -36,12 +41,20 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Write the plan to this file as the flag --init-expert-location of SGLang reads it (JSON)
+    #[arg(long, value_name = "FILE")]
+    sglang: Option<PathBuf>,
+
+    /// With --previous, write the replicas to copy to this file (CSV): layer, expert, from PE, to PE
+    #[arg(long, value_name = "FILE", requires = "previous")]
+    transfers: Option<PathBuf>,
+
     /// The plan in use: few replicas move away from it
     #[arg(long, value_name = "FILE")]
     previous: Option<PathBuf>,
 
     /// Judge this plan and place nothing
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["replicas", "output", "gamma", "tolerance"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["replicas", "output", "sglang", "transfers", "gamma", "tolerance"])]
     evaluate: Option<PathBuf>,
 
     #[command(flatten)]
@@ -87,6 +100,12 @@ struct Document<'a> {
     experts: usize,
     replicas: usize,
     summary: Summary,
+    /// The plan in use with the loads of the request, if the request has its slots and PEs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_use: Option<Summary>,
+    /// The plan that is made without the plan in use, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anew: Option<Summary>,
     /// EPLB's plan made anew for the same loads.
     eplb: Summary,
     layers: &'a [LayerCosts],
@@ -199,24 +218,24 @@ impl Args {
             Some(plan) => plan,
             None => progress::with_spinner(&what, || place(&request, machine))?,
         };
-        let costs = evaluate(&plan, &request, machine, expert_bytes)?;
-        let anew = evaluate(&published(&request, machine)?, &request, machine, expert_bytes)?;
-        let mut written = String::new();
-        if let Some(path) = &self.output {
-            plan.write(path)?;
-            written = format!("{} (plan)\n", path.display());
-        }
+        let judge = |plan: &ReplicaPlan| evaluate(plan, &request, machine, expert_bytes);
+        let (costs, eplb) = (judge(&plan)?, judge(&published(&request, machine)?)?);
+        let [in_use, anew] =
+            if self.evaluate.is_some() { [None, None] } else { compared(&request, machine, judge)? };
+        let written = self.write(&plan, transfers(&plan, &request, machine).as_deref())?;
         let document = Document {
             topology: machine.spec(),
             experts: loads.columns(),
             replicas: slots,
             summary: Summary::of(&costs),
-            eplb: Summary::of(&anew),
+            in_use: in_use.as_deref().map(Summary::of),
+            anew: anew.as_deref().map(Summary::of),
+            eplb: Summary::of(&eplb),
             layers: &costs,
-            eplb_layers: &anew,
+            eplb_layers: &eplb,
         };
         let text = || format!("{}{written}", document.text(self.evaluate.as_deref()));
-        let rows: Vec<Row> = costs.iter().zip(&anew).map(Row::of).collect();
+        let rows: Vec<Row> = costs.iter().zip(&eplb).map(Row::of).collect();
         output::show_table(self.format.format, text, &document, &rows)
     }
 
@@ -240,15 +259,58 @@ impl Args {
         }
     }
 
-    /// Refuses an output that would replace an input.
+    /// Writes the files of a plan; returns the lines about them.
+    fn write(&self, plan: &ReplicaPlan, transfers: Option<&[Transfer]>) -> Result<String, Failure> {
+        let mut written = String::new();
+        if let Some(path) = &self.output {
+            plan.write(path)?;
+            written += &format!("{} (plan)\n", path.display());
+        }
+        if let Some(path) = &self.sglang {
+            plan.write_for_sglang(path)?;
+            written += &format!("{} (plan for SGLang)\n", path.display());
+        }
+        if let Some((path, transfers)) = self.transfers.as_ref().zip(transfers) {
+            let pe = |pe: Option<usize>| pe.map_or_else(String::new, |pe| pe.to_string());
+            let row = |it: &Transfer| {
+                vec![it.layer.to_string(), it.expert.to_string(), pe(it.from), it.to.to_string()]
+            };
+            let head = ["layer", "expert", "from", "to"].map(String::from).to_vec();
+            let rows: Vec<Vec<String>> = [head].into_iter().chain(transfers.iter().map(row)).collect();
+            write_whole(path, csv(&rows).as_bytes()).map_err(|error| {
+                let sentence = format!("cannot write `{}`: {error}; choose a writable path", shown(path));
+                Failure::Of(error.fault(), sentence)
+            })?;
+            written += &format!("{} ({})\n", path.display(), count(transfers.len() as u64, "transfer"));
+        }
+        Ok(written)
+    }
+
+    /// Refuses an output that would replace an input or another output.
     fn check_files(&self) -> Result<(), Failure> {
         Files::default()
             .reads([&self.loads])
             .reads(self.topology.iter().flatten().map(|machine| machine.spec()))
             .reads(self.previous.iter().chain(&self.evaluate).chain(&self.placement.sources))
             .writes(&self.output)
+            .writes(&self.sglang)
+            .writes(&self.transfers)
             .check()
     }
+}
+
+/// What a plan near the plan in use is compared with, if there is one: the costs of the plan in use, if it has the slots of the request, and of a
+/// plan that is made without it.
+fn compared(
+    request: &Request,
+    machine: &dyn Topology,
+    judge: impl Fn(&ReplicaPlan) -> Result<Vec<LayerCosts>, StrategyError>,
+) -> Result<[Option<Vec<LayerCosts>>; 2], StrategyError> {
+    let Some(previous) = request.previous else { return Ok([None, None]) };
+    let in_use = request.check_plan(previous).is_ok().then(|| judge(previous)).transpose()?;
+    let anew = || place(&Request { previous: None, ..*request }, machine);
+    let anew = judge(&progress::with_spinner("making a plan without --previous", anew)?)?;
+    Ok([in_use, Some(anew)])
 }
 
 impl<'a> Row<'a> {
@@ -293,10 +355,7 @@ impl Summary {
         ];
         lines.extend(self.groups_on_several_nodes.map(|groups| count(groups as u64, "group")));
         if let Some((moves, volume)) = self.moves.zip(self.bytes_moved) {
-            lines.push(format!(
-                "{moves} ({} of all replicas)",
-                percent(moves as f64 / replicas.max(1) as f64)
-            ));
+            lines.push(format!("{moves} ({})", percent(moves as f64 / replicas.max(1) as f64)));
             lines.push(bytes(volume));
         }
         if let Some((tokens, cross)) = self.tokens.zip(self.cross_node_tokens) {
@@ -339,16 +398,25 @@ impl Document<'_> {
         let mut names =
             vec!["max/avg, mean of layers", "max/avg, worst layer", "PEs that repeat an expert, all layers"];
         names.extend(self.summary.groups_on_several_nodes.map(|_| "groups on several nodes, all layers"));
-        names.extend(self.summary.moves.map(|_| ["replicas moved", "bytes moved"]).into_iter().flatten());
+        names.extend(
+            self.summary.moves.map(|_| ["replicas moved (of all)", "bytes moved"]).into_iter().flatten(),
+        );
         names.extend(
             self.summary.tokens.map(|_| ["cross-node tokens", "hops per token"]).into_iter().flatten(),
         );
         let replicas = self.replicas * self.layers.len();
-        let ours = self.summary.lines(replicas);
-        let mut rows = vec![vec![String::from("all layers"), name.into(), "EPLB anew".into()]];
-        for ((name, ours), anew) in names.into_iter().zip(ours).zip(self.eplb.lines(replicas)) {
-            rows.push(vec![name.into(), ours, anew]);
-        }
-        aligned(&rows)
+        let mut columns = vec![(name, &self.summary)];
+        columns.extend(self.in_use.as_ref().map(|it| ("in use", it)));
+        columns.extend(self.anew.as_ref().map(|it| ("anew", it)));
+        columns.push(("EPLB anew", &self.eplb));
+        let column =
+            |(name, summary): (&str, &Summary)| [vec![name.to_string()], summary.lines(replicas)].concat();
+        let columns: Vec<Vec<String>> = columns.into_iter().map(column).collect();
+        let row = |(at, name): (usize, &str)| {
+            let cells = columns.iter().map(|column| column[at].clone());
+            [name.to_string()].into_iter().chain(cells).collect::<Vec<_>>()
+        };
+        let names = ["all layers"].into_iter().chain(names);
+        aligned(&names.enumerate().map(row).collect::<Vec<_>>())
     }
 }

@@ -112,9 +112,12 @@ struct Document<'a> {
     metrics: &'a Metrics,
     seconds: f64,
     #[serde(flatten)]
-    times: Option<Times>,
+    times: Option<&'a Times>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     notes: &'a [Note],
+    /// By task: its PE; left out in a row.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pe_of: &'a [u32],
 }
 
 impl Args {
@@ -183,8 +186,9 @@ impl Args {
                 seconds(took)
             )
         };
-        let document = Document { metrics: &mapped.metrics, seconds: took, times, notes: &answer.notes };
-        output::show_table(self.format.format, text, &document, &[&document])
+        let (metrics, times, notes) = (&mapped.metrics, times.as_ref(), answer.notes.as_slice());
+        let document = |pe_of| Document { metrics, seconds: took, times, notes, pe_of };
+        output::show_table(self.format.format, text, &document(&answer.pe_of), &[document(&[])])
     }
 
     /// Refuses outputs that would replace an input or another output.

@@ -11,7 +11,7 @@ use crate::{input, progress};
 /// The maximum number of PEs for which the distances of all pairs are computed.
 const MAX_PAIRS_PES: usize = 1 << 15;
 
-/// The maximum number of links for which the range of bandwidths is computed.
+/// The maximum number of links for which the range of bandwidths is computed, and for --links.
 const MAX_LISTED_LINKS: usize = 1 << 20;
 
 /// The maximum number of host names in the text output.
@@ -34,6 +34,10 @@ pub struct Args {
     /// List the links on the route from PE A to PE B
     #[arg(long, value_names = ["A", "B"], num_args = 2)]
     route: Vec<usize>,
+
+    /// List all links with their bandwidths
+    #[arg(long, conflicts_with_all = ["route", "distances"])]
+    links: bool,
 
     #[command(flatten)]
     output: FormatArg,
@@ -70,7 +74,9 @@ struct Document {
     #[serde(skip_serializing_if = "Option::is_none")]
     distances: Option<Vec<Vec<u32>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    route: Option<Vec<Crossed>>,
+    route: Option<Vec<ListedLink>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    all_links: Option<Vec<ListedLink>>,
 }
 
 /// The number of pairs of different PEs at one distance.
@@ -80,9 +86,9 @@ struct Bar {
     pairs: u64,
 }
 
-/// A link of a route.
+/// A link of a route or of the machine.
 #[derive(Serialize)]
-struct Crossed {
+struct ListedLink {
     link: usize,
     name: String,
     length: u32,
@@ -100,7 +106,14 @@ impl Args {
             );
             return Err(Failure::usage(sentence));
         }
-        if self.distances || (pes > MAX_PAIRS_PES && self.route.is_empty()) {
+        if self.links && machine.links() > MAX_LISTED_LINKS {
+            let links = machine.links();
+            let sentence = format!(
+                "--links: {links} links are too many; use a machine with at most {MAX_LISTED_LINKS} links"
+            );
+            return Err(Failure::usage(sentence));
+        }
+        if self.distances || (pes > MAX_PAIRS_PES && self.route.is_empty() && !self.links) {
             self.output.format.refuse_csv("this result")?;
         }
         let route = match self.route.as_slice() {
@@ -129,9 +142,12 @@ impl Args {
             bandwidths: bandwidths(machine),
             distances: self.distances.then(|| (0..pes).map(row).collect()),
             route,
+            all_links: self
+                .links
+                .then(|| (0..machine.links()).map(|link| ListedLink::of(machine, link)).collect()),
         };
         let (format, text) = (self.output.format, || document.text());
-        match (&document.route, &document.histogram) {
+        match (document.route.as_ref().or(document.all_links.as_ref()), &document.histogram) {
             (Some(route), _) => output::show_table(format, text, &document, route),
             (None, Some(bars)) => output::show_table(format, text, &document, bars),
             (None, None) => output::show(format, text, &document),
@@ -194,7 +210,14 @@ fn average(bars: &[Bar]) -> f64 {
     if pairs > 0 { sum as f64 / pairs as f64 } else { 0.0 }
 }
 
-fn route(machine: &dyn Topology, from: usize, to: usize) -> Result<Vec<Crossed>, Failure> {
+impl ListedLink {
+    fn of(machine: &dyn Topology, link: usize) -> ListedLink {
+        let Link { name, bandwidth, latency_seconds, length } = machine.link(link);
+        ListedLink { link, name, length, bytes_per_second: bandwidth, latency_seconds }
+    }
+}
+
+fn route(machine: &dyn Topology, from: usize, to: usize) -> Result<Vec<ListedLink>, Failure> {
     let pes = machine.pes();
     if let Some(pe) = [from, to].into_iter().find(|&pe| pe >= pes) {
         return Err(Failure::usage(format!(
@@ -205,11 +228,7 @@ fn route(machine: &dyn Topology, from: usize, to: usize) -> Result<Vec<Crossed>,
     }
     let mut links = Vec::new();
     machine.route(from, to, &mut links);
-    let crossed = |link: usize| {
-        let Link { name, bandwidth, latency_seconds, length } = machine.link(link);
-        Crossed { link, name, length, bytes_per_second: bandwidth, latency_seconds }
-    };
-    Ok(links.into_iter().map(crossed).collect())
+    Ok(links.into_iter().map(|link| ListedLink::of(machine, link)).collect())
 }
 
 impl Document {
@@ -248,7 +267,10 @@ impl Document {
             text += &format!("\n{}", bar_chart(bars));
         }
         if let Some(route) = &self.route {
-            text += &format!("\n{}", route_text(route));
+            text += &format!("\n{}", links_text("route", route));
+        }
+        if let Some(links) = &self.all_links {
+            text += &format!("\n{}", links_text("link from and to", links));
         }
         if let Some(rows) = &self.distances {
             text += "\n";
@@ -270,16 +292,16 @@ fn bar_chart(bars: &[Bar]) -> String {
     aligned(&[header].into_iter().chain(bars.iter().map(row)).collect::<Vec<_>>())
 }
 
-fn route_text(route: &[Crossed]) -> String {
-    let row = |crossed: &Crossed| {
+fn links_text(title: &str, links: &[ListedLink]) -> String {
+    let row = |link: &ListedLink| {
         vec![
-            crossed.name.clone(),
-            crossed.link.to_string(),
-            crossed.length.to_string(),
-            format!("{}/s", bytes(crossed.bytes_per_second as u64)),
-            seconds(crossed.latency_seconds),
+            link.name.clone(),
+            link.link.to_string(),
+            link.length.to_string(),
+            format!("{}/s", bytes(link.bytes_per_second as u64)),
+            seconds(link.latency_seconds),
         ]
     };
-    let header = ["route", "link", "length", "bandwidth", "latency"].map(String::from).to_vec();
-    aligned(&[header].into_iter().chain(route.iter().map(row)).collect::<Vec<_>>())
+    let header = [title, "link", "length", "bandwidth", "latency"].map(String::from).to_vec();
+    aligned(&[header].into_iter().chain(links.iter().map(row)).collect::<Vec<_>>())
 }

@@ -72,7 +72,7 @@ pub struct Place {
     pub worth_seconds: Option<f64>,
 }
 
-/// A set of PEs: `0-3,8`, `node:2`, or all but those: `!5`.
+/// A set of PEs: `0-3,8`, `node:2`, `host:n17`, or all but those: `!5`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlaceSet {
     /// The set, as written.
@@ -81,6 +81,8 @@ pub struct PlaceSet {
     pub is_complement: bool,
     /// First and last number of each range, and whether they are numbers of nodes.
     pub ranges: Vec<(u32, u32, bool)>,
+    /// The names of hosts.
+    pub hosts: Vec<String>,
 }
 
 /// Objects that must be together or apart.

@@ -1,10 +1,12 @@
 //! Tables of numbers that are not negative, in files: loads of experts, tokens from nodes to experts.
 //!
-//! `.npy` is NumPy's format; `.json` has a list of rows; other files are text with a row per line, whose numbers are separated
+//! `.npy` is NumPy's format; `.json` has a list of rows, alone or as `logical_count` of a document as SGLang reads it; other files are text with a row per line, whose numbers are separated
 //! by commas or blanks. In text, empty lines and lines that begin with `#` are ignored. An array of `.npy` has at
 //! most two dimensions, or three where a table may have rows for each layer.
 
 use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
 
 use crate::cells;
 use crate::fault::{Classified, Fault};
@@ -134,13 +136,27 @@ fn from_lines(text: &str) -> Result<Numbers, AtLine> {
     if rows.is_empty() { Err((1, empty())) } else { Ok(Numbers { rows }) }
 }
 
+/// A document that SGLang reads as loads of experts.
+#[derive(Deserialize)]
+struct Counts {
+    logical_count: Vec<Vec<f64>>,
+}
+
 fn from_json(text: &str) -> Result<Numbers, AtLine> {
-    let rows: Vec<Vec<f64>> = serde_json::from_str(text).map_err(|error| {
-        (error.line().max(1), format!("expected a list of rows such as [[90, 132], [20, 107]]; {error}"))
+    let is_document = text.trim_start().starts_with('{');
+    let rows = match is_document {
+        true => serde_json::from_str(text).map(|counts: Counts| counts.logical_count),
+        false => serde_json::from_str(text),
+    };
+    let rows: Vec<Vec<f64>> = rows.map_err(|error| {
+        let forms =
+            "a list of rows such as [[90, 132], [20, 107]], or {\"logical_count\": [[90, 132], [20, 107]]}";
+        (error.line().max(1), format!("expected {forms}; {error}"))
     })?;
     let columns = rows.first().map_or(0, Vec::len);
+    let key = if is_document { &[JsonStep::Key("logical_count")][..] } else { &[] };
     for (at, row) in rows.iter().enumerate() {
-        let line = |steps: &[JsonStep]| line_in_json(text, steps);
+        let line = |steps: &[JsonStep]| line_in_json(text, &[key, steps].concat());
         if row.len() != columns {
             return Err((line(&[JsonStep::Item(at)]), uneven(row.len(), columns)));
         }
@@ -200,8 +216,10 @@ mod tests {
         check(
             "a.json",
             "[[1, \"2\"]]",
-            Err("line 1: expected a list of rows such as [[90, 132], [20, 107]]; "),
+            Err("line 1: expected a list of rows such as [[90, 132], [20, 107]], or "),
         );
+        check("a.json", "{\"logical_count\": [[1, 2],\n[3, 4]], \"x\": 1}", Ok(&[&[1.0, 2.0], &[3.0, 4.0]]));
+        check("a.json", "{\"logical_count\": [[1, 2],\n[3]]}", Err("line 2: this row has 1 number"));
     }
 
     #[test]

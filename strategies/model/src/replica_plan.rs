@@ -203,8 +203,22 @@ impl ReplicaPlan {
     /// # Errors
     /// If the file system reports an error.
     pub fn write(&self, path: &Path) -> Result<(), ReplicaPlanError> {
-        write_whole(path, self.text().as_bytes())
-            .map_err(|source| ReplicaPlanError::Write { path: path.into(), source })
+        Self::write_text(path, &self.text())
+    }
+
+    /// Writes a document that the flag `--init-expert-location` of SGLang reads, which takes no other fields; the file is replaced
+    /// atomically.
+    ///
+    /// # Errors
+    /// If the file system reports an error.
+    pub fn write_for_sglang(&self, path: &Path) -> Result<(), ReplicaPlanError> {
+        let rows: Vec<String> = self.physical_to_logical.iter().map(json).collect();
+        Self::write_text(path, &format!("{{\"physical_to_logical_map\": [\n{}\n]}}\n", rows.join(",\n")))
+    }
+
+    fn write_text(path: &Path, text: &str) -> Result<(), ReplicaPlanError> {
+        let error = |source| ReplicaPlanError::Write { path: path.into(), source };
+        write_whole(path, text.as_bytes()).map_err(error)
     }
 }
 

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::constraints::{Constraints, Group, Level, MaxObjects, PerPe, Place, PlaceSet};
 use crate::fault::{Classified, Fault};
+use crate::quote::quoted;
 use crate::table::count;
 use crate::{Database, Topology};
 
@@ -95,6 +96,23 @@ impl PlaceSet {
                 false => is_in[first as usize..=last as usize].fill(true),
             }
         }
+        for host in &self.hosts {
+            let of_host = || (0..machine.pes()).filter(|&pe| machine.host(pe) == Some(host));
+            if of_host().next().is_none() {
+                let (host, spec) = (quoted(host), machine.spec());
+                return Err(match machine.host(0) {
+                    Some(first) => format!(
+                        "the places `{}` have no host `{host}`: the hosts of `{spec}` have names such as `{first}`",
+                        self.text
+                    ),
+                    None => format!(
+                        "the places `{}` have a host, but `{spec}` has no names of hosts; write PEs or node:N",
+                        self.text
+                    ),
+                });
+            }
+            of_host().for_each(|pe| is_in[pe] = true);
+        }
         Ok((0..machine.pes() as u32).filter(|&pe| is_in[pe as usize] != self.is_complement).collect())
     }
 }
@@ -150,10 +168,11 @@ impl Constraints {
         let mut rules = Rules { allowed: vec![None; database.objects.len()], ..Rules::default() };
         let by_id: FxHashMap<u64, u32> =
             (0u32..).zip(&database.objects).map(|(i, object)| (object.id, i)).collect();
-        let position = |id: u64| {
+        let position = |id: u64, named_by: &str| {
             let known = by_id.get(&id).copied();
             known.ok_or_else(|| {
-                format!("there is no object {id} among {}", count(database.objects.len() as u64, "object"))
+                let objects = count(database.objects.len() as u64, "object");
+                format!("there is no object {id} among {objects}; {named_by} name it")
             })
         };
         if let Some(MaxObjects { most, exact }) = &self.max_objects {
@@ -169,7 +188,7 @@ impl Constraints {
         let mut sets: FxHashMap<&str, Arc<Vec<u32>>> = FxHashMap::default();
         let nodes = if self.places.is_empty() { Vec::new() } else { Level::Node.parts(machine)? };
         for Place { object, set, worth_seconds } in &self.places {
-            let object = position(*object)?;
+            let object = position(*object, "the places")?;
             let pes = match sets.get(&*set.text) {
                 Some(pes) => Arc::clone(pes),
                 None => {
@@ -187,7 +206,8 @@ impl Constraints {
             if !rules.parts.contains_key(level) {
                 rules.parts.insert(*level, level.parts(machine)?);
             }
-            let mut members = objects.iter().map(|&id| position(id)).collect::<Result<Vec<_>, _>>()?;
+            let mut members =
+                objects.iter().map(|&id| position(id, "the groups")).collect::<Result<Vec<_>, _>>()?;
             members.sort_unstable();
             members.dedup();
             rules.groups.push((*together, *level, members));
@@ -199,14 +219,14 @@ impl Constraints {
     fn bytes(
         &self,
         database: &Database,
-        position: impl Fn(u64) -> Result<u32, String>,
+        position: impl Fn(u64, &str) -> Result<u32, String>,
     ) -> Result<Vec<u64>, String> {
         if self.memory.is_none() {
             return Ok(vec![0; database.objects.len()]);
         }
         let mut bytes: Vec<Option<u64>> = database.objects.iter().map(|object| object.bytes).collect();
         for &(object, size) in &self.object_bytes {
-            bytes[position(object)? as usize] = Some(size);
+            bytes[position(object, "the sizes")? as usize] = Some(size);
         }
         let known = |(size, object): (Option<u64>, &crate::database::Object)| {
             size.ok_or_else(|| {
@@ -222,13 +242,13 @@ impl Constraints {
     fn loads(
         &self,
         database: &Database,
-        position: impl Fn(u64) -> Result<u32, String>,
+        position: impl Fn(u64, &str) -> Result<u32, String>,
     ) -> Result<Vec<Vec<f64>>, String> {
         let Some((_, first)) = self.phases.first() else { return Ok(Vec::new()) };
         let mut phases = vec![vec![0.0; database.objects.len()]; first.len()];
         let mut is_missing = vec![true; database.objects.len()];
         for (object, loads) in &self.phases {
-            let at = position(*object)? as usize;
+            let at = position(*object, "the loads by phase")? as usize;
             is_missing[at] = false;
             phases.iter_mut().zip(loads).for_each(|(phase, &load)| phase[at] = load);
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use equipoise_model::memory;
 use equipoise_model::numbers::Numbers;
 use equipoise_model::replica_plan::ReplicaPlan;
-use equipoise_strategies::replicas::{LayerCosts, Request, eplb, evaluate, place, published};
+use equipoise_strategies::replicas::{LayerCosts, Request, Transfer, eplb, evaluate, place, published, transfers};
 use numpy::{PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 
@@ -20,6 +20,7 @@ pub(crate) struct Plan {
     warnings: Vec<String>,
     costs: Vec<LayerCosts>,
     eplb: Vec<LayerCosts>,
+    transfers: Option<Vec<Transfer>>,
 }
 
 /// Rows as Python has them.
@@ -65,9 +66,23 @@ impl Plan {
         Ok((json(&self.costs)?, json(&self.eplb)?))
     }
 
-    /// Writes the plan as JSON.
-    fn write(&self, path: PathBuf) -> PyResult<()> {
-        self.plan.write(&path).map_err(of_file)
+    /// The replicas to copy from the previous plan: layer, expert, from PE (-1: from elsewhere), to PE.
+    #[getter]
+    fn transfers<'py>(&self, py: Python<'py>) -> PyResult<Option<Rows<'py>>> {
+        let row = |it: &Transfer| {
+            [it.layer as i64, it.expert.into(), it.from.map_or(-1, |pe| pe as i64), it.to as i64].into()
+        };
+        let Some(transfers) = &self.transfers else { return Ok(None) };
+        match transfers.is_empty() {
+            true => Ok(Some(PyArray2::zeros(py, [0, 4], false))),
+            false => array(py, transfers.iter().map(row)).map(Some),
+        }
+    }
+
+    /// Writes the plan as JSON, with the only field that SGLang reads if `sglang`.
+    fn write(&self, path: PathBuf, sglang: bool) -> PyResult<()> {
+        let written = if sglang { self.plan.write_for_sglang(&path) } else { self.plan.write(&path) };
+        written.map_err(of_file)
     }
 }
 
@@ -123,7 +138,8 @@ pub(crate) fn experts(
         let plan = place(&request, &*topology).map_err(raise)?;
         let costs = judge(&plan)?;
         let eplb = judge(&published(&request, &*topology).map_err(raise)?)?;
-        Ok(Plan { plan, warnings: request.warnings(&*topology), costs, eplb })
+        let transfers = transfers(&plan, &request, &*topology);
+        Ok(Plan { plan, warnings: request.warnings(&*topology), costs, eplb, transfers })
     })
 }
 

@@ -62,6 +62,14 @@ def test_plans_are_as_good_as_they_say_and_better_than_eplb(tmp_path):
         again = eq.experts(later, 72, "flat:2*flat:4", previous=previous)
         assert np.array_equal(again.physical_to_logical, kept.physical_to_logical)
     assert kept.to_pandas()["moves"].sum() == moves and "eplb_moves" in kept.to_pandas()
+    assert plan.transfers is None and kept.transfers.shape == (moves, 4)
+    old, new = (it.physical_to_logical.reshape(len(weight), 8, -1) for it in (plan, kept))
+    for layer, expert, sender, receiver in kept.transfers:
+        assert expert in old[layer, sender] and expert in new[layer, receiver] and expert not in old[layer, receiver]
+    assert eq.experts(weight, 72, "flat:2*flat:4", previous=plan).transfers.shape == (0, 4)
+    kept.write(tmp_path / "sglang.json", sglang=True)
+    document = json.loads((tmp_path / "sglang.json").read_text())
+    assert document == {"physical_to_logical_map": kept.physical_to_logical.tolist()}
 
 
 def test_sources_and_groups():

@@ -36,9 +36,11 @@ mod measure;
 mod nodes;
 mod reduce;
 mod search;
+mod transfers;
 mod undo;
 
 pub use measure::{LayerCosts, evaluate};
+pub use transfers::{Transfer, transfers};
 
 use crate::StrategyError;
 use nodes::Nodes;

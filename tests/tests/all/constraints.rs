@@ -11,6 +11,31 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
+/// Hosts have names on the machines of Slurm's file.
+#[test]
+fn tasks_are_fixed_to_hosts_by_name() {
+    let sandbox = sandbox();
+    sandbox.put(
+        "t.conf",
+        "SwitchName=s1 Nodes=a[1-2]\nSwitchName=s2 Nodes=b[1-2]\nSwitchName=top Switches=s[1-2]\n",
+    );
+    sandbox.put("hosts", "0 host:b1\n1 host:a2,host:b2\n2 !host:a1,host:b1\n");
+    let line =
+        "map --graph ring:8 --topology slurm:t.conf*flat:2 --max-objects 1,exact --output h.map --fixed";
+    sandbox.run(&format!("{line} hosts")).result();
+    let pe_of: Vec<u32> = sandbox.text("h.map").lines().map(|pe| pe.parse().expect("a PE")).collect();
+    assert_eq!(pe_of[0] / 2, 2, "{pe_of:?}");
+    assert!([1, 3].contains(&(pe_of[1] / 2)) && [1, 3].contains(&(pe_of[2] / 2)), "{pe_of:?}");
+    sandbox.put("other", "0 host:c1\n");
+    let names = "have no host `c1`: the hosts of `slurm:t.conf*flat:2` have names such as `a1`";
+    sandbox.run(&format!("{line} other")).failed(1, &[names]);
+    let nameless = sandbox.run("map --graph ring:8 --topology flat:8 --fixed hosts");
+    nameless.failed(1, &["`flat:8` has no names of hosts; write PEs or node:N"]);
+    sandbox.put("far", "9 0\n");
+    let missing = sandbox.run("map --graph ring:8 --topology flat:8 --fixed far");
+    missing.failed(1, &["there is no object 9 among 8 objects; the places name it"]);
+}
+
 const MAP: &str = "map --graph ring:12 --topology flat:3*flat:2 --balancer";
 
 #[test]

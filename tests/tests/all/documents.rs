@@ -93,7 +93,10 @@ fn evaluate_gives_metrics_and_map_adds_seconds() {
 
     let line = "map --graph ring:8 --topology torus:4 --balancer TopoLB --output best.map --format json";
     let mapped = sandbox.run(line).document();
-    check_fields(&mapped, &[METRICS, &["seconds", "notes"]].concat());
+    check_fields(&mapped, &[METRICS, &["seconds", "notes", "pe_of"]].concat());
+    let pes: Vec<String> = sandbox.text("best.map").lines().map(String::from).collect();
+    let pe_of = mapped["pe_of"].as_array().expect("PEs");
+    assert_eq!(pe_of.iter().map(Value::to_string).collect::<Vec<_>>(), pes);
     assert_eq!(mapped["notes"], serde_json::json!([["groups", 4.0]]));
     let line = "evaluate --graph ring:8 --topology torus:4 --mapping best.map --format json";
     assert_eq!(sandbox.run(line).document()["hop_bytes"], mapped["hop_bytes"]);
@@ -101,7 +104,7 @@ fn evaluate_gives_metrics_and_map_adds_seconds() {
     let text = sandbox.run("evaluate --graph ring:8 --topology torus:4 --mapping best.map").result();
     assert!(text.lines().any(|line| line.split_whitespace().eq(["hop-bytes", "8"])), "{text}");
     let line = "map --graph ring:8 --topology torus:4 --balancer DummyLB --format json";
-    check_fields(&sandbox.run(line).document(), &[METRICS, &["seconds"]].concat());
+    check_fields(&sandbox.run(line).document(), &[METRICS, &["seconds", "pe_of"]].concat());
 }
 
 #[test]
@@ -399,7 +402,7 @@ fn communication_that_was_not_recorded_is_left_out_and_not_zero() {
     let line = "map --graph lb.db --topology flat:3 --balancer GreedyLB";
     check_fields(
         &sandbox.run(&format!("{line} --format json")).document(),
-        &[&only_loads[..], &["seconds"]].concat(),
+        &[&only_loads[..], &["seconds", "pe_of"]].concat(),
     );
     let text = sandbox.run(line).result();
     let unknown = text.lines().find(|line| line.starts_with("hop-bytes")).expect("a line");

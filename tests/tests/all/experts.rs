@@ -104,6 +104,56 @@ fn a_plan_is_kept_judged_and_read_without_its_other_fields() {
 }
 
 #[test]
+fn a_next_plan_is_shown_with_the_plan_in_use_its_transfers_and_a_plan_made_anew() {
+    let sandbox = sandbox();
+    let plan = |name: &str| serde_json::from_str::<Value>(&sandbox.text(name)).expect("a document");
+    sandbox.run(&format!("{LINE} --output plan.json --sglang sglang.json")).result();
+    // SGLang takes a document with this field only.
+    let map = serde_json::json!({ "physical_to_logical_map": plan("plan.json")["physical_to_logical"] });
+    assert_eq!(plan("sglang.json"), map);
+
+    // The loads in reverse order of experts.
+    let loads = "[[86,183,56,73,4,39,165,104,61,40,132,90],[27,16,86,172,157,187,197,19,64,104,107,20]]";
+    sandbox.put("next.json", format!("{{\"logical_count\": {loads}}}"));
+    let line = LINE.replace("loads.csv", "next.json");
+    let next = format!("{line} --previous plan.json --output next.plan.json --transfers copies.csv");
+    let text = sandbox.run(&next).result();
+    for words in ["all layers ", " plan ", " in use ", " anew ", " EPLB anew", "copies.csv ("] {
+        assert!(text.contains(words), "`{text}` does not contain `{words}`");
+    }
+    let document = sandbox.run(&format!("{line} --previous plan.json --format json")).document();
+    let of = |name: &str, field: &str| document[name][field].as_f64().expect("a number");
+    assert_eq!(of("in_use", "moves"), 0.0);
+    assert!(of("in_use", "worst_max_over_average") > of("summary", "worst_max_over_average"));
+    let alone = sandbox.run(&format!("{line} --format json")).document();
+    assert_eq!(document["anew"]["worst_max_over_average"], alone["summary"]["worst_max_over_average"]);
+
+    // After the transfers, all PEs have the experts of the next plan.
+    let copies = sandbox.text("copies.csv");
+    let mut rows = copies.lines();
+    assert_eq!(rows.next(), Some("layer,expert,from,to"));
+    let rows: Vec<Vec<u64>> =
+        rows.map(|row| row.split(',').map(|cell| cell.parse().expect("a number")).collect()).collect();
+    assert_eq!(document["summary"]["moves"], rows.len());
+    let on = |name: &str, layer: u64, pe: u64| -> Vec<u64> {
+        let slots = plan(name)["physical_to_logical"][layer as usize].as_array().expect("slots").clone();
+        slots.iter().skip(2 * pe as usize).take(2).map(|it| it.as_u64().expect("an expert")).collect()
+    };
+    for row in &rows {
+        assert!(on("plan.json", row[0], row[2]).contains(&row[1]), "the sender has it: {row:?}");
+    }
+    for (layer, pe) in (0..2).flat_map(|layer| (0..8).map(move |pe| (layer, pe))) {
+        let arrives = |expert: &u64| rows.iter().any(|row| row[..2] == [layer, *expert] && row[3] == pe);
+        let before = on("plan.json", layer, pe);
+        assert!(on("next.plan.json", layer, pe).iter().all(|it| before.contains(it) != arrives(it)));
+    }
+    sandbox.run(&format!("{LINE} --transfers copies.csv")).failed(2, &["--previous"]);
+    sandbox.run(&format!("{LINE} --output a.json --sglang a.json")).failed(2, &["a.json"]);
+    let nowhere = sandbox.run(&format!("{LINE} --sglang no/such.json"));
+    nowhere.failed(2, &["cannot write the plan `no/such.json`"]);
+}
+
+#[test]
 fn plans_with_more_slots_on_a_pe_than_experts_can_be_judged() {
     let sandbox = sandbox();
     sandbox.put("two.csv", "3,1\n");

@@ -22,6 +22,8 @@ fn sandbox() -> Sandbox {
 #[test]
 fn topology_shows_the_hosts_of_a_slurm_machine() {
     let sandbox = sandbox();
+    let all = sandbox.run("topology slurm:topology.conf --links").result();
+    assert!(all.contains("0 -> switch leaf1") && all.contains("switch leaf2 -> 3"), "{all}");
     let output = sandbox.run("topology slurm:topology.conf --route 0 2").result();
     for phrase in
         ["hosts", "cx1, cx2, cx3, cx4", "0 -> switch leaf1", "switch spine -> switch leaf2", "2 x 2"]

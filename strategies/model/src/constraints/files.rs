@@ -3,7 +3,7 @@
 //!
 //! | file | lines |
 //! |---|---|
-//! | places | `object places`, or `object places seconds` for a wish; places as in `3`, `0-3,8`, `node:2`, `!5` (all but PE 5) |
+//! | places | `object places`, or `object places seconds` for a wish; places as in `3`, `0-3,8`, `node:2`, `host:n17`, `!5` (all but PE 5) |
 //! | groups | `together LEVEL objects` or `apart LEVEL objects`; the level is `pe`, `node` or `switch`, objects as in `0 1 4-7` |
 //! | numbers by PE | one number per line, in PE order |
 //! | sizes | `object bytes` |
@@ -104,11 +104,15 @@ impl PlaceSet {
             None => text,
         };
         for part in listed.split(',') {
+            if let Some(host) = part.strip_prefix("host:").filter(|host| !host.is_empty()) {
+                set.hosts.push(host.into());
+                continue;
+            }
             let (is_node, part) = match part.strip_prefix("node:") {
                 Some(nodes) => (true, nodes),
                 None => (false, part),
             };
-            let (first, last) = range(part, "places such as 3, 0-3,8, node:2 or !5")?;
+            let (first, last) = range(part, "places such as 3, 0-3,8, node:2, host:n17 or !5")?;
             set.ranges.push((first, last, is_node));
         }
         Ok(set)
@@ -323,6 +327,12 @@ mod tests {
                 (2, false, vec![(5, 5, false)], Some(0.5)),
             ]
         );
+        let hosts = Place::parse("0 host:n1,2,host:n-2").expect("places");
+        assert_eq!(
+            (&hosts[0].set.hosts[..], &hosts[0].set.ranges[..]),
+            (&["n1".into(), "n-2".into()][..], &[(2, 2, false)][..])
+        );
+        place_fails("0 host:", "expected places such as");
         place_fails("0 1\nx 1", "line 2: expected the number of an object, found `x`");
         place_fails("1 1 1 1", "line 1: expected `object places`");
         place_fails("1 3-2", "the range `3-2` is empty");

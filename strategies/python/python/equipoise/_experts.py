@@ -75,9 +75,17 @@ class Plan:
         eplb = pd.DataFrame(self.eplb_costs).drop(columns=["layer", "average_load"]).add_prefix("eplb_")
         return pd.concat([pd.DataFrame(self.costs), eplb], axis=1)
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes the plan as the JSON document of `equipoise experts`."""
-        self._core.write(path)
+    @cached_property
+    def transfers(self) -> NDArray[np.int64] | None:
+        """The replicas to copy from the previous plan: rows of layer, expert, from PE (-1: from elsewhere), to PE.
+
+        None without a previous plan. A copy comes from the nearest PE that has the expert.
+        """
+        return self._core.transfers
+
+    def write(self, path: str | os.PathLike[str], *, sglang: bool = False) -> None:
+        """Writes the plan as the JSON document of `equipoise experts`, or as `--init-expert-location` of SGLang reads it."""
+        self._core.write(path, sglang)
 
     def __repr__(self) -> str:
         layers, slots = self.physical_to_logical.shape
