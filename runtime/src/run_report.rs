@@ -134,11 +134,16 @@ impl RunReport {
             },
             command,
         ]);
-        let shown = run_steps.iter().find(|it| it.step == step.step);
-        data.sentences.extend(shown.filter(|it| it.strategy.is_some()).map(delivered));
+        let shown = run_steps.iter().find(|it| it.step == step.step && it.strategy.is_some());
+        if let Some(shown) = shown {
+            // A prediction that clearly did not come true must not stand alone.
+            match grew(shown) {
+                true => data.sentences[0] += &format!(" But {}", lower(&delivered(shown))),
+                false => data.sentences.push(delivered(shown)),
+            }
+        }
         if !is_charged && step.strategy.is_some() {
-            let free =
-                "The virtual time does not contain the time of the strategy; --strategy-seconds charges it.";
+            let free = "The virtual time, also of decisions, does not contain the time of the strategy; --strategy-seconds charges it.";
             data.sentences.push(free.into());
         }
         data.run_steps = run_steps;
@@ -177,6 +182,14 @@ fn run_steps(history: &LbHistory) -> Vec<RunStep> {
         .collect()
 }
 
+/// The part of the time between sync points by which it must be longer after a step to be named first: times of threads vary.
+const LONGER: f64 = 0.05;
+
+/// Whether the time between sync points is longer after a step, by more than times vary.
+fn grew(step: &RunStep) -> bool {
+    step.next_seconds.is_some_and(|next| next > step.period_seconds * (1.0 + LONGER))
+}
+
 /// What a step delivered, as far as that was measured.
 fn delivered(step: &RunStep) -> String {
     let Some(next_seconds) = step.next_seconds else {
@@ -188,8 +201,9 @@ fn delivered(step: &RunStep) -> String {
     let predicted = step
         .predicted_seconds
         .map(|it| format!(" ({} were predicted from the loads before it)", seconds(it)));
+    let did = if grew(step) { "grew: it was" } else { "was" };
     format!(
-        "The time between sync points was {} before the step, and {} with the step and after it{}.",
+        "The time between sync points {did} {} before the step, and {} with the step and after it{}.",
         seconds(step.period_seconds),
         seconds(next_seconds),
         predicted.unwrap_or_default(),
@@ -201,4 +215,32 @@ fn lower(sentence: &str) -> String {
     let mut letters = sentence.chars();
     let first = letters.next().map(|first| first.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_after_which_periods_are_longer_says_so() {
+        let step = |next_seconds| RunStep {
+            period_seconds: 1.0,
+            predicted_seconds: Some(0.5),
+            next_seconds,
+            ..RunStep::default()
+        };
+        assert!(!grew(&step(None)) && delivered(&step(None)).ends_with("the time after it is not known."));
+        let within = step(Some(1.04));
+        assert!(
+            !grew(&within)
+                && delivered(&within).starts_with("The time between sync points was 1.00 s before")
+        );
+        let longer = step(Some(1.06));
+        assert!(grew(&longer));
+        assert_eq!(
+            delivered(&longer),
+            "The time between sync points grew: it was 1.00 s before the step, and 1.06 s with the step and after it (500 ms were \
+             predicted from the loads before it)."
+        );
+    }
 }

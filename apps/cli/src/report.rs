@@ -91,7 +91,7 @@ impl Replayed {
             added.steps = heat.map(|(_, heat)| heat.clone().finished());
         }
         let mut data = builder.data;
-        if let Some((best, reason)) = comparison.recommendation() {
+        if let Some((best, reasons)) = comparison.recommendation() {
             data.recommended = data.placements.iter().position(|it| it.name == best);
             if let Some(at) = data.recommended {
                 let choices = request.choices();
@@ -100,7 +100,12 @@ impl Replayed {
                 let best = &mut data.placements[at];
                 best.between = Between::all(database, &**machine, &best.pe_of, strategy)?;
             }
-            data.sentences.push(format!("Recommended: {best}. {reason}"));
+            // The page begins with the gain and what may contradict it; the others are on its overview.
+            let is_lead = |reason: &&String| reason.starts_with("But ");
+            let lead = 1 + usize::from(reasons.get(1).filter(is_lead).is_some());
+            let (lead, others) = reasons.split_at(lead.min(reasons.len()));
+            data.sentences.push([&[format!("Recommended: {best}.")], lead].concat().join(" "));
+            data.sentences.extend_from_slice(others);
         }
         let summary = &replay.database;
         if several {

@@ -47,7 +47,7 @@ impl Replay {
     /// The recommended strategy and the reason.
     #[getter]
     fn recommendation(&self) -> Option<(String, String)> {
-        self.comparison.recommendation()
+        self.comparison.recommendation().map(|(best, reasons)| (best, reasons.join(" ")))
     }
 
     fn __str__(&self) -> String {

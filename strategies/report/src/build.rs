@@ -5,12 +5,13 @@ use std::cmp::Reverse;
 use equipoise_model::database::{Edge, End, Object};
 use equipoise_model::topology::DEFAULT_BANDWIDTH;
 use equipoise_model::{Database, Topology};
-use equipoise_strategies::cost::explain::{Explanation, Names};
+use equipoise_strategies::cost::explain::{Explanation, Names, largest_parts};
+use equipoise_strategies::cost::mcf::seconds_of;
 use equipoise_strategies::cost::{Metrics, link_loads};
 
 use crate::data::{Objects, Pes, Placement, ReportData, VERSION, rounded};
 use crate::machine::Drawing;
-use crate::matrix::{half_senders, matrix, ranks_by_pe};
+use crate::matrix::{Participants, half_senders, matrix};
 
 /// The digits of loads and times.
 const DIGITS: i32 = 4;
@@ -26,7 +27,7 @@ pub struct Builder<'a> {
     database: &'a Database,
     topology: &'a dyn Topology,
     drawing: Drawing,
-    bandwidth: Vec<f64>,
+    participants: Participants,
     /// The report so far.
     pub data: ReportData,
 }
@@ -45,9 +46,11 @@ impl<'a> Builder<'a> {
     ) -> Self {
         let drawing = Drawing::of(topology);
         let has_messages = database.communication_recorded && !database.edges.is_empty();
-        let in_order: Vec<u32> = (0..database.objects.len() as u32).collect();
-        let bandwidth: Vec<f64> = (0..topology.links()).map(|link| topology.link(link).bandwidth).collect();
-        let is_assumed = !bandwidth.is_empty() && bandwidth.iter().all(|&it| it == DEFAULT_BANDWIDTH);
+        let participants = Participants::of(database);
+        let on_one = vec![0; database.objects.len()];
+        let links = topology.links();
+        let is_assumed =
+            links > 0 && (0..links).all(|link| topology.link(link).bandwidth == DEFAULT_BANDWIDTH);
         let spec = topology.spec();
         // The links of PEs of which nothing is known but their number are no links of a machine.
         let has_links = spec.strip_prefix("flat:").is_none_or(|pes| pes.parse::<usize>().is_err());
@@ -58,13 +61,15 @@ impl<'a> Builder<'a> {
             assumed_bandwidth: is_assumed.then_some(DEFAULT_BANDWIDTH),
             pes: pes(database, topology),
             objects: objects(database),
-            matrix: has_messages.then(|| matrix(database, &in_order)),
+            matrix: has_messages.then(|| matrix(database, &participants, &on_one, 1)),
+            senders: participants.senders.clone(),
+            receivers: participants.receivers.clone(),
             half_senders: has_messages.then(|| half_senders(database)).flatten(),
             heaviest_edges: heaviest_edges(database),
             machine: (has_messages && has_links).then(|| drawing.machine.clone()),
             ..ReportData::default()
         };
-        let mut builder = Builder { database, topology, drawing, bandwidth, data };
+        let mut builder = Builder { database, topology, drawing, participants, data };
         builder.place("as recorded".into(), &before, metrics);
         builder
     }
@@ -87,18 +92,16 @@ impl<'a> Builder<'a> {
             placement.top_links =
                 hot.map(|link| (link.name, link.bytes, rounded(link.seconds, DIGITS))).collect();
             let links = link_loads(database, topology, pe_of);
-            let seconds: Vec<f64> = links
-                .iter()
-                .zip(&self.bandwidth)
-                .map(|(&bytes, bandwidth)| bytes as f64 / bandwidth)
-                .collect();
+            let seconds: Vec<f64> = seconds_of(topology, &links).collect();
             let most = seconds.iter().copied().fold(0.0, f64::max);
             let above = |part: f64| seconds.iter().filter(|&&it| it > 0.0 && it >= part * most).count();
             // Times that differ by rounding only are equal.
             placement.busiest_links = [1.0 - 1e-9, 0.95].map(above);
+            let busiest = seconds.iter().position(|&it| it > 0.0 && it == most);
+            placement.busiest_drawn = busiest.and_then(|link| self.drawing.drawn_of(link));
             placement.link_seconds =
                 self.drawing.seconds(&seconds).into_iter().map(|it| rounded(it, DIGITS)).collect();
-            placement.matrix = Some(matrix(database, &ranks_by_pe(pe_of, topology.pes())));
+            placement.matrix = Some(matrix(database, &self.participants, pe_of, topology.pes()));
             if let Some(before) = before {
                 placement.hop_bytes_added = hop_bytes_added(database, topology, &before, pe_of);
             }
@@ -127,12 +130,7 @@ fn pes(database: &Database, topology: &dyn Topology) -> Pes {
     let all = 0..topology.pes();
     let speeds: Vec<f64> = database.pes.iter().map(|pe| pe.speed).collect();
     let nodes: Vec<u32> = all.clone().map(|pe| topology.node_of(pe) as u32).collect();
-    let mut switch = vec![0u32; topology.pes()];
-    if let Some(tree) = topology.hierarchy().filter(|tree| tree.depth() > 1) {
-        for (range, number) in tree.nodes(1).zip(0..) {
-            tree.leaves()[range].iter().for_each(|&pe| switch[pe as usize] = number);
-        }
-    }
+    let (largest_parts, part_of) = largest_parts(topology).unwrap_or_default();
     let several = {
         let mut found = nodes.clone();
         found.sort_unstable();
@@ -141,7 +139,7 @@ fn pes(database: &Database, topology: &dyn Topology) -> Pes {
     };
     let border = |pe: usize| match pe {
         0 => 0,
-        pe if switch[pe] != switch[pe - 1] => 2,
+        pe if !part_of.is_empty() && part_of[pe] != part_of[pe - 1] => 2,
         pe if several && nodes[pe] != nodes[pe - 1] => 1,
         _ => 0,
     };
@@ -157,6 +155,7 @@ fn pes(database: &Database, topology: &dyn Topology) -> Pes {
         background_seconds: background,
         nodes,
         borders,
+        largest_parts,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::between::Between;
 use crate::heat::Heat;
 
 /// The version of the document.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// All numbers of a report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -37,6 +37,11 @@ pub struct ReportData {
     pub objects: Objects,
     /// The bytes between objects in the order of the database; none if communication was not recorded.
     pub matrix: Option<Matrix>,
+    /// The objects that send to objects, which the rows of matrices stand for; empty if these are all objects, as where at least half of
+    /// the objects send.
+    pub senders: Vec<u32>,
+    /// The objects that receive from objects, which the columns of matrices stand for; empty in the same way.
+    pub receivers: Vec<u32>,
     /// The fewest objects that together send half of the bytes between objects; none if there are none.
     pub half_senders: Option<u32>,
     /// The edges with the most bytes: (sender, receiver, bytes), of which both ends are objects.
@@ -95,8 +100,10 @@ pub struct Pes {
     pub background_seconds: Vec<f64>,
     /// The node of each PE, for the matrix of migrations.
     pub nodes: Vec<u32>,
-    /// 0, or what begins with this PE: 1 is a node, 2 is a switch of the highest level.
+    /// 0, or what begins with this PE: 1 is a node, 2 is one of the largest parts of the machine.
     pub borders: Vec<u8>,
+    /// What these parts are, such as `nodes` or `parts of height 2`; empty if there are none.
+    pub largest_parts: String,
 }
 
 /// The objects, in the order of the database.
@@ -149,6 +156,8 @@ pub struct Placement {
     pub levels: Vec<(String, u64)>,
     /// By link of [`ReportData::machine`]: bytes over bandwidth.
     pub link_seconds: Vec<f64>,
+    /// The link of [`ReportData::machine`] that is the first of `top_links`; none if there is no such link.
+    pub busiest_drawn: Option<u32>,
     /// The number of links whose time is that of the busiest one, and at least 95 % of it. 0 if no message crosses a link.
     pub busiest_links: [usize; 2],
     /// The links with the longest times: (name, bytes, seconds).
@@ -161,11 +170,14 @@ pub struct Placement {
 
 /// A matrix of bytes with a row for each bin of senders and a column for each bin of receivers.
 ///
-/// A bin is a range of objects: object `i` of `n` is in bin `i * bins / n`. Only cells with bytes are listed, row by row.
+/// Rows stand for [`ReportData::senders`], and columns for [`ReportData::receivers`]. A bin is a range of them: object `i` of `n` is in
+/// row `i * rows / n`, or column `i * columns / n`. Only cells with bytes are listed, row by row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Matrix {
-    /// The number of bins.
-    pub bins: usize,
+    /// The number of bins of senders.
+    pub rows: usize,
+    /// The number of bins of receivers.
+    pub columns: usize,
     /// The distance of each cell from the previous one.
     pub gaps: Vec<u32>,
     /// By cell: four times the binary logarithm of the bytes, rounded.
@@ -200,6 +212,8 @@ pub enum Machine {
         leaves: Vec<u32>,
         /// Whether the leaves are nodes.
         of_nodes: bool,
+        /// By level: its height, as in names of switches, with what its vertices are: `height 2`, `height 1 (nodes)`, `PEs`.
+        names: Vec<String>,
         /// By link: the level of its lower end.
         level: Vec<u32>,
         /// By link: the vertex of that level.

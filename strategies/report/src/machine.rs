@@ -2,7 +2,7 @@
 //!
 //! The ends of links are found by their names. Where names do not say the place of a switch, routes do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use equipoise_model::Topology;
 use equipoise_model::topology::{Hierarchy, Shape};
@@ -26,6 +26,11 @@ impl Drawing {
             _ => None,
         };
         found.unwrap_or(Drawing { machine: Machine::Links, drawn: 0, drawn_of: Vec::new() })
+    }
+
+    /// The drawn link of a link, if it is drawn.
+    pub(crate) fn drawn_of(&self, link: usize) -> Option<u32> {
+        self.drawn_of.get(link).copied().flatten()
     }
 
     /// By drawn link: the time of its busiest cable.
@@ -200,7 +205,17 @@ fn tree(topology: &dyn Topology) -> Option<Drawing> {
         let firsts = tree.nodes(level).map(|node| node.start as u32);
         firsts.chain([tree.leaves().len() as u32]).collect()
     });
+    let nodes: BTreeSet<usize> = (0..topology.pes()).map(|pe| topology.node_of(pe)).collect();
+    let name = |level: usize| match tree.depth() - level {
+        0 if network.is_of_nodes => "nodes".into(),
+        0 => "PEs".into(),
+        height if !network.is_of_nodes && tree.nodes(level).len() == nodes.len() => {
+            format!("height {height} (nodes)")
+        }
+        height => format!("height {height}"),
+    };
     let machine = Machine::Tree {
+        names: (1..=tree.depth()).map(name).collect(),
         starts: starts.collect(),
         leaves: tree.leaves().to_vec(),
         of_nodes: network.is_of_nodes,

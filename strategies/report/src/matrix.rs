@@ -8,20 +8,57 @@ use equipoise_model::database::End;
 use crate::data::Matrix;
 use crate::heat::MAX_BINS;
 
-/// The matrix of the bytes between the objects of `database`, where `rank_of[i]` is the rank of object `i`. Messages of PEs, which
-/// are no objects, are left out.
-pub(crate) fn matrix(database: &Database, rank_of: &[u32]) -> Matrix {
-    let objects = rank_of.len();
-    let bins = objects.min(MAX_BINS);
-    let bin = |object: u32| rank_of[object as usize] as usize * bins / objects;
-    let mut bytes = vec![0u64; bins * bins];
+/// The objects that rows and columns of matrices stand for.
+#[derive(Default)]
+pub(crate) struct Participants {
+    /// The objects that send to objects, in the order of the database; empty if they are at least half of all, so that rows are all objects.
+    pub(crate) senders: Vec<u32>,
+    /// The objects that receive from objects, in the same way.
+    pub(crate) receivers: Vec<u32>,
+}
+
+impl Participants {
+    pub(crate) fn of(database: &Database) -> Participants {
+        let objects = database.objects.len();
+        let [mut sends, mut receives] = [(); 2].map(|()| vec![false; objects]);
+        for edge in &database.edges {
+            if let (End::Object(from), End::Object(to)) = (edge.from, edge.to) {
+                (sends[from as usize], receives[to as usize]) = (true, true);
+            }
+        }
+        let few = |is: &[bool]| {
+            let some: Vec<u32> = (0..).zip(is).filter(|(_, is)| **is).map(|(object, _)| object).collect();
+            if 2 * some.len() < objects { some } else { Vec::new() }
+        };
+        Participants { senders: few(&sends), receivers: few(&receives) }
+    }
+}
+
+/// By object: its bin if all objects, or only those of a list that is not empty, are ordered by PE; and the number of bins.
+fn bins(list: &[u32], pe_of: &[u32], pes: usize) -> (Vec<u32>, usize) {
+    let all: Vec<u32> = (0..pe_of.len() as u32).collect();
+    let list = if list.is_empty() { &all } else { list };
+    let of_list: Vec<u32> = list.iter().map(|&object| pe_of[object as usize]).collect();
+    let bins = list.len().min(MAX_BINS);
+    let mut bin_of = vec![0; pe_of.len()];
+    for (&object, rank) in list.iter().zip(ranks_by_pe(&of_list, pes)) {
+        bin_of[object as usize] = (rank as usize * bins / list.len()) as u32;
+    }
+    (bin_of, bins)
+}
+
+/// The matrix of the bytes between the objects of `database`, ordered by their PEs. Messages of PEs, which are no objects, are left out.
+pub(crate) fn matrix(database: &Database, participants: &Participants, pe_of: &[u32], pes: usize) -> Matrix {
+    let (row_of, rows) = bins(&participants.senders, pe_of, pes);
+    let (column_of, columns) = bins(&participants.receivers, pe_of, pes);
+    let mut bytes = vec![0u64; rows * columns];
     for edge in &database.edges {
         if let (End::Object(from), End::Object(to)) = (edge.from, edge.to) {
-            let cell = &mut bytes[bin(from) * bins + bin(to)];
+            let cell = &mut bytes[row_of[from as usize] as usize * columns + column_of[to as usize] as usize];
             *cell = cell.saturating_add(edge.bytes);
         }
     }
-    let mut matrix = Matrix { bins, ..Matrix::default() };
+    let mut matrix = Matrix { rows, columns, ..Matrix::default() };
     let mut last = 0;
     for (at, bytes) in bytes.into_iter().enumerate().filter(|&(_, bytes)| bytes > 0) {
         matrix.gaps.push((at - last) as u32);
@@ -52,7 +89,7 @@ pub(crate) fn half_senders(database: &Database) -> Option<u32> {
 }
 
 /// The rank of each object if objects are ordered by their PE, and on a PE as in the database.
-pub(crate) fn ranks_by_pe(pe_of: &[u32], pes: usize) -> Vec<u32> {
+fn ranks_by_pe(pe_of: &[u32], pes: usize) -> Vec<u32> {
     let mut next = vec![0u32; pes + 1];
     pe_of.iter().for_each(|&pe| next[pe as usize + 1] += 1);
     for pe in 0..pes {
@@ -96,9 +133,23 @@ mod tests {
         };
         let ranks = ranks_by_pe(&[1, 0, 1], 2);
         assert_eq!(ranks, [1, 0, 2]);
-        let found = matrix(&database, &ranks);
-        assert_eq!((found.bins, found.gaps, found.levels, found.ends), (3, vec![3, 4], vec![16, 8], [4, 16]));
+        let participants = Participants::of(&database);
+        assert!(
+            participants.senders.is_empty() && participants.receivers.is_empty(),
+            "two of three objects send, and two receive"
+        );
+        let found = matrix(&database, &participants, &[1, 0, 1], 2);
+        assert_eq!((found.rows, found.columns, found.ends), (3, 3, [4, 16]));
+        assert_eq!((found.gaps, found.levels), (vec![3, 4], vec![16, 8]));
         assert_eq!(half_senders(&database), Some(1), "object 0 sends 16 of 20 bytes");
-        assert_eq!(half_senders(&Database { edges: Vec::new(), ..database }), None);
+        assert_eq!(half_senders(&Database { edges: Vec::new(), ..database.clone() }), None);
+
+        // One of three objects sends, so that there is one row.
+        let database =
+            Database { edges: vec![edge(End::Object(2), 0, 8), edge(End::Object(2), 1, 4)], ..database };
+        let participants = Participants::of(&database);
+        assert_eq!((&participants.senders[..], participants.receivers.len()), (&[2][..], 0));
+        let found = matrix(&database, &participants, &[1, 0, 1], 2);
+        assert_eq!((found.rows, found.columns, found.gaps, found.levels), (1, 3, vec![0, 1], vec![8, 12]));
     }
 }

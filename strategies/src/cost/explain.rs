@@ -43,7 +43,8 @@ pub struct AtDistance {
 /// Bytes between PEs whose lowest common node is at one level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AtLevel {
-    /// The name of the level: `in one PE`, `in one of 4 nodes`, `between nodes`.
+    /// The name of the level: `in one PE`, `in one of 4 nodes`, `in one of 16 parts of height 1`, `between nodes`. A part of a
+    /// height is what is below a switch of this height.
     pub name: String,
     /// Levels below the root.
     pub level: usize,
@@ -168,6 +169,13 @@ impl Explanation {
     }
 }
 
+/// The largest parts of a machine with several PEs each: their name, such as `nodes` or `parts of height 2`, and by PE its part. None if
+/// only the whole machine and its PEs are known.
+pub fn largest_parts(topology: &dyn Topology) -> Option<(String, Vec<u32>)> {
+    let mut meeting = Meeting::on(topology)?;
+    (meeting.nodes.len() > 2).then(|| (meeting.parts.swap_remove(1), meeting.node_of.swap_remove(1)))
+}
+
 /// The displayed names of PEs and links.
 pub struct Names {
     /// By PE: its host, with the core number if the host has several PEs; the PE number if the host is unknown.
@@ -220,6 +228,8 @@ pub(super) struct Meeting {
     nodes: Vec<usize>,
     /// By level: its name.
     names: Vec<String>,
+    /// By level: the name of its nodes, such as `parts of height 2`.
+    parts: Vec<String>,
     /// By level, then by PE: its node.
     node_of: Vec<Vec<u32>>,
 }
@@ -230,40 +240,49 @@ impl Meeting {
     fn on(topology: &dyn Topology) -> Option<Self> {
         let tree = topology.hierarchy()?;
         let is_tree = |shape: &Shape| matches!(shape, Shape::Tree(_) | Shape::Nested(_));
-        let (outside, inside) = match topology.shape() {
-            Shape::Product { network, node, .. } => (is_tree(&network), is_tree(&node)),
-            _ => (true, true),
+        let (outside, inside, is_product) = match topology.shape() {
+            Shape::Product { network, node, .. } => (is_tree(&network), is_tree(&node), true),
+            _ => (true, true, false),
         };
         let level_of_nodes = tree.node_level();
+        // As in the names of switches: PEs have height 0, and so have nodes in their network.
+        let height = |level: usize| match level < level_of_nodes && is_product {
+            true => level_of_nodes - level,
+            false => tree.depth() - level,
+        };
         let is_real = |level: usize| match level {
             0 => true,
             level if level < level_of_nodes => outside,
             level => level == level_of_nodes || level == tree.depth() || inside,
         };
-        // If hosts are known, only the level of hosts is called "nodes", even if strategies group by another level.
-        let hosts = topology.host(0).map(|_| {
-            let nodes: FxHashSet<usize> = (0..topology.pes()).map(|pe| topology.node_of(pe)).collect();
-            nodes.len()
-        });
-        let mut levels: Vec<usize> = (0..=tree.depth()).filter(|&level| is_real(level)).collect();
+        let is_last = |level: usize| level == tree.depth();
+        let divides = |level: usize| level == 0 || is_last(level) || tree.nodes(level).len() > 1;
+        let mut levels: Vec<usize> =
+            (0..=tree.depth()).filter(|&level| is_real(level) && divides(level)).collect();
         // Levels below the root with equally many nodes have the same nodes.
         levels.dedup_by_key(|level| if *level == 0 { 0 } else { tree.nodes(*level).len() });
-        let mut meeting = Meeting::of(&tree, levels.into_iter());
-        let is_of_nodes = |nodes: usize| {
-            level_of_nodes > 0
-                && nodes == tree.nodes(level_of_nodes).len()
-                && hosts.is_none_or(|hosts| hosts == nodes)
-        };
+        let mut meeting = Meeting::of(&tree, levels.iter().copied());
+        // Strategies group the PEs of a tree at the level of nodes, too, where launchers know no nodes of several PEs.
+        let nodes_of_launchers: FxHashSet<usize> =
+            (0..topology.pes()).map(|pe| topology.node_of(pe)).collect();
+        let is_of_nodes = |nodes: usize| nodes == nodes_of_launchers.len();
         let below_root = meeting.nodes.get(1).copied().unwrap_or(1);
-        for (level, name) in meeting.names.iter_mut().enumerate() {
-            let (nodes, depth) = (meeting.nodes[level], meeting.nodes.len() - 1);
-            *name = match level {
-                level if level == depth => "in one PE".into(),
-                0 if depth == 1 => "between PEs".into(),
+        for (at, &level) in levels.iter().enumerate() {
+            let (nodes, height) = (meeting.nodes[at], height(level));
+            meeting.parts[at] = match () {
+                () if is_of_nodes(nodes) && is_product => "nodes".into(),
+                () if is_of_nodes(nodes) => format!("nodes (height {height})"),
+                () if is_product && level > level_of_nodes => {
+                    format!("parts of height {height} inside nodes")
+                }
+                () => format!("parts of height {height}"),
+            };
+            meeting.names[at] = match at {
+                at if at == levels.len() - 1 => "in one PE".into(),
+                0 if levels.len() == 2 => "between PEs".into(),
                 0 if !outside || is_of_nodes(below_root) => "between nodes".into(),
                 0 => "at the root".into(),
-                _ if is_of_nodes(nodes) => format!("in one of {nodes} nodes"),
-                level => format!("in one of {nodes} at level {level}"),
+                _ => format!("in one of {nodes} {}", meeting.parts[at]),
             };
         }
         Some(meeting)
@@ -281,6 +300,7 @@ impl Meeting {
         Meeting {
             nodes: levels.iter().map(|&level| tree.nodes(level).len()).collect(),
             names: vec![String::new(); levels.len()],
+            parts: vec![String::new(); levels.len()],
             node_of: levels.into_iter().map(nodes_of).collect(),
         }
     }
@@ -327,10 +347,10 @@ mod tests {
             bytes_before,
             bytes_after,
         };
-        let in_nodes = level("in one of 2 nodes", 1, 2, 0, 40);
+        let in_nodes = level("in one of 2 parts of height 1", 1, 2, 0, 40);
         assert_eq!(
             found.levels,
-            [level("in one PE", 2, 4, 0, 0), in_nodes, level("between nodes", 0, 1, 80, 40)]
+            [level("in one PE", 2, 4, 0, 0), in_nodes, level("at the root", 0, 1, 80, 40)]
         );
         assert_eq!(found.far.len(), 2);
         let FarEdge { ends, bytes, pes, distance_before, distance_after } = found.far[0];
@@ -376,23 +396,37 @@ mod tests {
             assert_eq!(names.join(", "), expected, "{spec}");
         };
         check("torus:4x4", "");
-        check("torus:3x3*tree:2:4", "in one PE, in one of 18 at level 2, in one of 9 nodes, between nodes");
+        check(
+            "torus:3x3*tree:2:4",
+            "in one PE, in one of 18 parts of height 1 inside nodes, in one of 9 nodes, between nodes",
+        );
         check("torus:4x4*mesh:2x2", "in one PE, in one of 16 nodes, between nodes");
         check("(torus:4x4*mesh:2x2)[0-3,12]", "in one PE, in one of 2 nodes, between nodes");
-        check("tree:2:3*mesh:2x2", "in one PE, in one of 6 nodes, in one of 2 at level 1, at the root");
+        check(
+            "tree:2:3*mesh:2x2",
+            "in one PE, in one of 6 nodes, in one of 2 parts of height 1, at the root",
+        );
         check("flat:4", "in one PE, between PEs");
-        check("tree:2:1:2", "in one PE, in one of 2 nodes, between nodes");
-        check("tree:2:2:2", "in one PE, in one of 4 at level 2, in one of 2 nodes, between nodes");
+        check("tree:2:1:2", "in one PE, in one of 2 parts of height 2, at the root");
+        check("tree:1:4", "in one PE, between PEs");
+        check(
+            "dragonfly:groups=3,routers=2,hosts=2",
+            "in one PE, in one of 6 parts of height 1, in one of 3 parts of height 2, at the root",
+        );
+        check(
+            "tree:2:2:2",
+            "in one PE, in one of 4 parts of height 1, in one of 2 parts of height 2, at the root",
+        );
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/model/tests/data/topology.conf");
         // Switches are not nodes.
         check(
             &format!("(slurm:{file})[n[1-2]-ib,gpu[01-02]]"),
-            "in one PE, in one of 3 at level 2, in one of 2 at level 1, at the root",
+            "in one PE, in one of 3 parts of height 1, in one of 2 parts of height 2, at the root",
         );
         check(
             &format!("(slurm:{file}*tree:2:2)[n[1-2]-ib,gpu[01-02]]"),
-            "in one PE, in one of 8 at level 4, in one of 4 nodes, in one of 3 at level 2, in one of 2 at level 1, at \
-             the root",
+            "in one PE, in one of 8 parts of height 1 inside nodes, in one of 4 nodes, in one of 3 parts of height 1, \
+             in one of 2 parts of height 2, at the root",
         );
     }
 

@@ -31,10 +31,14 @@ use crossing::Crossing;
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
 pub fn link_seconds(database: &Database, machine: &dyn Topology, placement: &[u32]) -> Vec<f64> {
-    let loads = link_loads(database, machine, placement).into_iter().enumerate();
+    seconds_of(machine, &link_loads(database, machine, placement)).collect()
+}
+
+/// By link: its time in seconds when `bytes` cross it.
+pub fn seconds_of(machine: &dyn Topology, bytes: &[u64]) -> impl Iterator<Item = f64> {
     // Most links of a large machine are idle, and their data need not be asked for.
-    let seconds = |(link, bytes)| if bytes == 0 { 0.0 } else { bytes as f64 / machine.link(link).bandwidth };
-    loads.map(seconds).collect()
+    let seconds = |(link, &bytes)| if bytes == 0 { 0.0 } else { bytes as f64 / machine.link(link).bandwidth };
+    bytes.iter().enumerate().map(seconds)
 }
 
 /// The seconds of the busiest link (equation 5).

@@ -111,6 +111,10 @@ pub struct Communication {
     /// The bytes over the busiest link; only in [`Metrics::full`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_link_bytes: Option<u64>,
+    /// The time of the busiest link, bytes over bandwidth; only in [`Metrics::full`]. Links without a bandwidth in the spec of the
+    /// machine have [`DEFAULT_BANDWIDTH`](equipoise_model::topology::DEFAULT_BANDWIDTH). In documents it is the cost `mcf` of `evaluate`.
+    #[serde(skip)]
+    pub max_link_seconds: Option<f64>,
     /// The mean bytes over a link, over all links of the machine; only in [`Metrics::full`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_link_bytes: Option<f64>,
@@ -172,6 +176,7 @@ impl Metrics {
             placement.iter().for_each(|&pe| objects_on[pe as usize] += 1);
             let fullest = objects_on.into_iter().max().unwrap_or(0);
             communication.max_link_bytes = Some(loads.iter().copied().max().unwrap_or(0));
+            communication.max_link_seconds = Some(mcf::seconds_of(topology, &loads).fold(0.0, f64::max));
             communication.mean_link_bytes = Some(ratio(sum as f64, loads.len() as f64, 0.0));
             communication.hop_bytes_lower_bound = hop_bytes_bound(database, topology, fullest);
         }

@@ -92,6 +92,7 @@ fn check_against_definition(database: &Database, machine: &dyn Topology, placeme
     assert_eq!(travelled, hop_bytes, "link loads times lengths on {}", machine.spec());
     if database.communication_recorded {
         assert_eq!(communication.max_link_bytes, loads.iter().copied().max().or(Some(0)));
+        assert_eq!(communication.max_link_seconds, Some(mcf::cost(database, machine, placement)));
     }
 }
 

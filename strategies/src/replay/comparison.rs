@@ -52,14 +52,13 @@ impl Comparison {
         }
     }
 
-    /// The recommended strategy over all steps, and why it is recommended.
-    pub fn recommendation(&self) -> Option<(String, String)> {
+    /// The recommended strategy over all steps, and why it is recommended, in sentences.
+    pub fn recommendation(&self) -> Option<(String, Vec<String>)> {
         let all = self.total();
         let steps = self.replays.len();
         let best = best(&all.strategies, self.horizon, steps)?;
-        let gain = if steps == 1 { sentence(&all.before, &best.after) } else { String::new() };
-        let reasons = reasons(best, &all, steps);
-        Some((best.name.clone(), format!("{gain}{reasons}").trim().to_string()))
+        let gain = (steps == 1).then(|| sentence(&all.before, &best.after));
+        Some((best.name.clone(), gain.into_iter().chain(reasons(best, &all, steps)).collect()))
     }
 }
 
@@ -137,7 +136,7 @@ impl Comparison {
         self.show_answers(f, replay)?;
         let Some(best) = best(&replay.strategies, self.horizon, 1) else { return Ok(()) };
         write!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
-        f.write_str(&reasons(best, replay, 1))?;
+        show_reasons(f, &reasons(best, replay, 1))?;
         for row in &replay.strategies {
             if let Some(sentence) = &row.sentence {
                 writeln!(f, "{}: {sentence}", row.name)?;
@@ -160,7 +159,7 @@ impl Comparison {
             seconds(all.before.max_load_seconds),
             seconds(all.before.average_load_seconds),
         )?;
-        f.write_str(&reasons(best, &all, steps))
+        show_reasons(f, &reasons(best, &all, steps))
     }
 
     /// The table, and below it the strategies without an answer.
@@ -206,6 +205,12 @@ fn rows(name: &str, before: &Metrics, strategies: &[Row]) -> String {
         table.push(named.into_iter().chain(costs).collect());
     }
     aligned(&table)
+}
+
+/// Ends the line of a recommendation with the reasons, each on a line of its own.
+fn show_reasons(f: &mut fmt::Formatter<'_>, reasons: &[String]) -> fmt::Result {
+    reasons.iter().try_for_each(|reason| write!(f, "\n{reason}"))?;
+    writeln!(f)
 }
 
 #[cfg(test)]
@@ -303,9 +308,9 @@ BestLB         12.500    1.005        0.5 %      0.900              11 x        
 BusyLB         12.500    1.005        0.5 %      0.900              11 x          50 B      4  6.00 kB     no
 NearLB         12.500    1.500       50.0 %      0.100            25.0 %          50 B      1  1.50 kB    yes
 
-Recommended: BestLB. The largest load falls by 50 %; with ideal balance by 50 %. \
-BestLB has 0.5 % more load than FarLB and 10 % fewer hop-bytes. \
-Messages then travel farther than before: 0.900 hops per byte instead of 0.200.
+Recommended: BestLB. The largest load falls by 50 %; with ideal balance by 50 %.
+BestLB has 0.5 % more load than FarLB and 10 % fewer hop-bytes.
+With BestLB, messages travel farther than before: 0.900 hops per byte instead of 0.200.
 Fewest hops per byte: NearLB, with 0.100 instead of 0.900, but max/avg 1.500 instead of 1.005.
 ";
 

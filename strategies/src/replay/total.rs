@@ -113,6 +113,7 @@ fn add_communication(a: Communication, b: Communication) -> Communication {
         hop_bytes: a.hop_bytes.saturating_add(b.hop_bytes),
         max_dilation: a.max_dilation.max(b.max_dilation),
         max_link_bytes: both(a.max_link_bytes, b.max_link_bytes, u64::saturating_add),
+        max_link_seconds: both(a.max_link_seconds, b.max_link_seconds, |a, b| a + b),
         mean_link_bytes: both(a.mean_link_bytes, b.mean_link_bytes, |a, b| a + b),
         hop_bytes_lower_bound: both(a.hop_bytes_lower_bound, b.hop_bytes_lower_bound, u128::saturating_add),
         hops_per_byte: a.hops_per_byte,

@@ -29,7 +29,8 @@ const bytesText = (x) => withUnit(x, ["B", "kB", "MB", "GB", "TB", "PB"], 1000);
 const secondsText = (x) => Math.abs(x) >= 1 || x === 0 ? `${digits(x)} s` : withUnit(x * 1e9, ["ns", "us", "ms", "s"], 1000);
 /** A load: seconds, or a weight of a task graph without a unit. */
 const loadText = (x) => data.weights ? String(Number(x.toPrecision(4))) : secondsText(x);
-const percentText = (x) => `${(100 * x).toFixed(x < 0.1 ? 1 : 0)} %`;
+/** Parts that are almost nothing or almost all have a decimal. */
+const percentText = (x) => `${(100 * x).toFixed(x < 0.1 || (x > 0.99 && x < 1) ? 1 : 0)} %`;
 const countText = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "" : "s"}`;
 const signed = (part) => {
   const text = percentText(Math.abs(part));

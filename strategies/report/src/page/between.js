@@ -50,6 +50,6 @@ function fewerMigrations(it) {
   const rows = () => points.map((point) => [point.migrations, ...costs.map(([key, , , text]) => ({ value: point[key], text: text(point[key]) }))]);
   const enough = [enoughMigrations(points, bytesText)].filter(Boolean);
   return make("div", {}, make("h3", {}, "with fewer migrations"), ...enough.map((sentence) => make("p", {}, sentence)), picture,
-    make("p", { class: "note" }, `Each point is the placement found with at most that number of migrations that has the least load, and of equal loads the fewest hop-bytes; --max-moves chooses among them. The last one is ${it.name}. 100 % is the cost of the placement before.`),
+    make("p", { class: "note" }, `Each point is the placement with the least load that was found with at most this number of migrations; of equal loads, that with the fewest hop-bytes. --max-moves chooses among them. The last one is ${it.name}. 100 % is the cost of the placement before.`),
     asText("Placements with fewer migrations as a table", () => table("fewer migrations", ["migrations", ...names], rows())));
 }

@@ -1,11 +1,17 @@
 // Panel 7: how far bytes travel.
 /** Bars of the values of each label for every placement. */
-function bars(labels, series) {
+function bars(title, labels, series) {
   const top = Math.max(...series.map(({ values }) => largest(values)), 1), line = 18, group = line * series.length + 10;
-  const inside = labels.map((label, i) => `<text x="150" y="${i * group + group / 2}" text-anchor="end">${safe(label)}</text>` +
-    series.map(({ values, ink }, k) => `<rect x="160" y="${i * group + k * line}" width="${Math.max(values[i] ? 1 : 0, 440 * values[i] / top)}" height="${line - 3}" fill="var(${ink})"/>` +
-      `<text x="${166 + 440 * values[i] / top}" y="${i * group + k * line + 12}">${bytesText(values[i])}</text>`).join("")).join("");
-  return svg(720, labels.length * group, "Bytes of each group", inside);
+  const left = Math.max(160, 7 * largest(labels.map((label) => label.length)));
+  const inside = labels.map((label, i) => `<text x="${left - 10}" y="${i * group + group / 2}" text-anchor="end">${safe(label)}</text>` +
+    series.map(({ values, ink }, k) => `<rect x="${left}" y="${i * group + k * line}" width="${Math.max(values[i] ? 1 : 0, 440 * values[i] / top)}" height="${line - 3}" fill="var(${ink})"/>` +
+      `<text x="${left + 6 + 440 * values[i] / top}" y="${i * group + k * line + 12}">${bytesText(values[i])}</text>`).join("")).join("");
+  return svg(left + 560, labels.length * group, title, inside);
+}
+/** Bars, and what they show as a table, whose first column is `what`. */
+function barsAndTable(what, title, labels, series) {
+  const rows = () => labels.map((label, i) => [{ value: i, text: label }, ...series.map(({ values }) => ({ value: values[i], text: bytesText(values[i]) }))]);
+  return [bars(`Bytes by ${what}`, labels, series), asText(title, () => table(title, [what, ...series.map(({ name }) => `bytes ${name}`)], rows()))];
 }
 const distances = {
   id: "distances", title: "Distances",
@@ -22,13 +28,12 @@ const distances = {
       return { values, ink: inks[k], name };
     });
     if (state.after) section.append(make("p", { class: "note" }, `Grey: before. Blue: ${after().name}.`));
-    section.append(bars(names, series), asText("Distances as a table", () => table("distances", ["distance", ...series.map(({ name }) => `bytes ${name}`)],
-      names.map((label, i) => [{ value: i, text: label }, ...series.map(({ values }) => ({ value: values[i], text: bytesText(values[i]) }))]))));
+    section.append(...barsAndTable("distance", "Distances as a table", names, series));
     const levels = pair().map(([it]) => it.levels.map(([, bytes]) => bytes));
     // Where each level is a distance, it says nothing new.
     if (before().levels.length && levels.some((values, k) => values.filter(Boolean).join() !== series[k].values.filter(Boolean).join())) {
       section.append(make("h3", {}, "by level of the machine"));
-      section.append(bars(before().levels.map(([name]) => name), levels.map((values, k) => ({ values, ink: inks[k] }))));
+      section.append(...barsAndTable("level", "Levels as a table", before().levels.map(([name]) => name), series.map((it, k) => ({ ...it, values: levels[k] }))));
     }
     return `A byte crosses ${pair().map(([it, name]) => `${it.metrics.hops_per_byte.toFixed(3)} hops${spoken(it, name)}`).join(", ")} on average.`;
   },

@@ -71,7 +71,7 @@ const steps = {
   lacks: "It needs several load-balancing steps.",
   draw(section) {
     const maps = [[data.steps, "before each step", "--before"]];
-    if (data.placements.length && after().steps) maps.push([after().steps, `after each step (${after().name}), with the loads before it`, "--after"]);
+    if (data.placements.length && after().steps) maps.push([after().steps, `after each step (${after().name}), computed from the loads before it`, "--after"]);
     const top = Math.max(...maps.map(([heat]) => heat.largest)) || 1, last = data.steps.columns.length - 1;
     // From the least load, so that differences can be seen, but small ones do not look large.
     const low = Math.min(0.9 * top, ...maps.map(([heat]) => heat.cells.reduce((a, b) => a < b ? a : b) / 1000 * heat.largest));
@@ -80,7 +80,7 @@ const steps = {
     column = Math.min(column ?? home, last);
     const words = make("output", { "aria-live": "polite" });
     const describe = () => {
-      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))} (${heat.steps_per_column > 1 ? "at most " : ""}${heat.max_over_avg[column].toFixed(3)} times the mean)${maps.length > 1 ? [" before", " after"][k] : ""}`).join(", ")}` +
+      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))} (${heat.steps_per_column > 1 ? "at most " : ""}max/avg ${heat.max_over_avg[column].toFixed(3)})${maps.length > 1 ? [" before", " after"][k] : ""}`).join(", ")}` +
         (column === home && data.placements.length ? " (the step of the other panels)" : "");
     };
     const marks = () => [[home, home + 1, [5, 4]], [column, column + 1, []]];
@@ -105,7 +105,7 @@ const steps = {
     section.append(legend("cividis", loadText(low), loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (data.placements.length ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
       table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `max/avg ${when}`])], rows())));
     const courses = maps.map(([heat], k) => `${["before", "after"][k]} ${k ? "it" : "a step"}: ${course(heat)}`);
-    return `Largest load over the mean of all PEs ${courses.join("; ")}.`;
+    return `max/avg ${courses.join("; ")}.`;
   },
 };
 /** The picture and the table of a timeline, whose name is empty if it is the only one. */
@@ -118,6 +118,7 @@ function drawTimeline(section, heat, name, steps) {
   if (name) section.append(make("h3", {}, name));
   section.append(heatPicture(heat, [0, 1], 1120, `Which part of the time each PE was busy${name && `, ${name}`}`, say, timeLabels(begin, end), marks), axisOf(heat, `time ${secondsText(begin)}`, secondsText(end)));
   if (steps.length) section.append(make("div", { class: "axis" }, `Triangles: load-balancing steps ${steps.slice(0, 12).map(([number, seconds]) => `${number} (${secondsText(seconds)})`).join(", ")}${steps.length > 12 ? ", .." : ""}. There, PE 0 may be busy with the decision.`));
+  section.append(make("div", { class: "axis" }, "The recording lasts from the first event to the last one; the run also began and ended its processes and threads."));
   section.append(asText(`Timeline as a table${name && `, ${name}`}`, () => table(`timeline ${name}`, ["PE", "busy"], busy.map((part, r) => [{ value: r, text: rowName(heat, r) }, { value: part, text: percentText(part) }]))));
   return busy.reduce((sum, part) => sum + part, 0) / heat.rows;
 }

@@ -56,7 +56,7 @@ function loadPicture(it, name, order, top) {
   };
   const cells = [margin, head, width / order.length, 281];
   const label = `Load of ${order.length} PEs${name && ` ${name}`}: largest ${loadText(most)}, average ${loadText(average)}`;
-  return make("div", {}, make("h3", {}, headed(name, `largest load ${loadText(most)}, ${(1 + it.metrics.imbalance).toFixed(3)} times the average`)),
+  return make("div", {}, make("h3", {}, headed(name, `largest load ${loadText(most)}, max/avg ${(1 + it.metrics.imbalance).toFixed(3)}`)),
     picture(whole, head + 281, label, draw, at, cells), make("div", { class: "axis" }, `${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`));
 }
 const loads = {

@@ -1,13 +1,8 @@
 // Panel 4: the machine, its links coloured by bytes over bandwidth on one scale.
 /** The coordinates of the shown slice in the dimensions beyond the third; empty until it is chosen. */
 let slice = [];
-/** The busiest drawn link, on grids the one that heads name; none without bytes. */
-const busiestLink = (it) => {
-  const most = largest(it.link_seconds), ends = it.top_links[0]?.[0].match(/^(?:node )?(\d+) -> (?:node )?(\d+)$/), { from, to } = data.machine;
-  const isNamed = (i) => ends && from?.[i] === Number(ends[1]) && to[i] === Number(ends[2]);
-  const named = it.link_seconds.findIndex((seconds, i) => seconds === most && isNamed(i));
-  return most === 0 ? -1 : named >= 0 ? named : it.link_seconds.indexOf(most);
-};
+/** The drawn link that heads name; none without bytes, or if it is not drawn. */
+const busiestLink = (it) => it.busiest_drawn ?? -1;
 /** The busiest link and its time; of several, their number and one of them; then the number of those that are nearly as busy. */
 function busiestWords({ top_links, busiest_links: [equal, close] }) {
   if (!top_links.length) return "no message crosses a link";
@@ -141,11 +136,9 @@ function gridPicture(it, top, name) {
 }
 
 const leafKind = () => data.machine.of_nodes ? "nodes" : "PEs";
-/** The height of the lower ends of the links of a level, as in the names of switches: PEs have height 0. */
-const heightName = (level) => level === data.machine.starts.length - 1 ? leafKind() : `height ${data.machine.starts.length - 1 - level}`;
 /** Levels of a tree, the root on top; each vertex has its link up in the upper half and its link down in the lower half. */
 function treePicture(it, top, name) {
-  const m = data.machine, leaves = m.leaves.length, row = 44, left = 62, wide = 560 - left, levels = m.starts.length;
+  const m = data.machine, leaves = m.leaves.length, row = 44, left = 104, wide = 560 - left, levels = m.starts.length;
   const index = new Map(m.level.map((level, i) => [`${level}/${m.vertex[i]}/${m.up[i]}`, i]));
   const most = busiestLink(it), labels = middles(leaves, (leaf) => m.leaves[leaf]);
   const draw = (context) => {
@@ -172,7 +165,7 @@ function treePicture(it, top, name) {
     }));
     context.fillStyle = variable("--text");
     context.font = "11px system-ui, sans-serif";
-    m.starts.forEach((_, level) => context.fillText(heightName(level), 2, level * row + row / 2 + 4));
+    m.starts.forEach((_, level) => context.fillText(m.names[level], 2, level * row + row / 2 + 4));
     labelAxes(context, [left, levels * row + 18, wide, 0], labels, []);
     if (framed) markBusiest(context, ...framed);
   };
@@ -181,11 +174,12 @@ function treePicture(it, top, name) {
     if (leaf < 0) return "";
     const vertex = m.starts[level].findIndex((_, v) => leaf < m.starts[level][v + 1]);
     const link = (up) => index.has(`${level}/${vertex}/${up}`) ? secondsText(it.link_seconds[index.get(`${level}/${vertex}/${up}`)]) : "no link";
-    return `${level === levels - 1 ? m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]) : `switch ${vertex} of ${heightName(level)}`}: up ${link(true)}, down ${link(false)}`;
+    return `${level === levels - 1 ? m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]) : `part ${vertex} of ${m.names[level]}`}: up ${link(true)}, down ${link(false)}`;
   };
+  const [example] = it.top_links.map(([link]) => link.match(/switch \d+\.[\d.]+/)?.[0]).filter(Boolean);
   return make("div", {}, picture(560, levels * row + 18, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row, 18]),
-    make("div", { class: "axis" }, `Rows: the links above ${leafKind()} and above the switches of a height, the root on top; of several cables the busiest counts. ↑ up, ↓ down. Grey: no bytes.` +
-      `${it.top_links.some(([link]) => /switch \d+\.\d+/.test(link)) ? " Names of switches begin with their height, such as switch 1.0." : ""} Numbers: ${leafKind()}.`));
+    make("div", { class: "axis" }, `Rows: the links above ${leafKind()} and above the parts of a height, the root on top. Parallel cables have the colour of the busiest one. ↑ up, ↓ down. Grey: no bytes.` +
+      `${example ? ` Names of switches begin with their height, such as ${example}.` : ""} Numbers: ${leafKind()}.`));
 }
 
 /** Groups that send over groups that receive, and a last row and column for the PEs of each group. */
@@ -232,7 +226,7 @@ function listPicture(it, top, name) {
 /** The kind of a drawn link, for the table. */
 function linkKind(i) {
   const m = data.machine;
-  if (m.layout === "tree") return `${heightName(m.level[i])}, ${m.up[i] ? "up" : "down"}`;
+  if (m.layout === "tree") return `${m.names[m.level[i]]}, ${m.up[i] ? "up" : "down"}`;
   if (m.layout === "groups") return m.from[i] === m.groups ? "from PEs" : m.to[i] === m.groups ? "to PEs" : m.from[i] === m.to[i] ? "inside of groups" : "between groups";
   const [from, to] = [m.from[i], m.to[i]].map(coordinates);
   return `dimension ${from.findIndex((at, k) => at !== to[k]) + 1}`;
@@ -249,7 +243,7 @@ function kindTable() {
     const seconds = links.map((i) => it.link_seconds[i]);
     return [largest(seconds), seconds.reduce((sum, x) => sum + x, 0) / links.length].map((value) => ({ value, text: secondsText(value) }));
   };
-  const heads = ["links", "count", ...pair().flatMap(([, name]) => [`largest ${name}`, `mean ${name}`])];
+  const heads = ["links", data.machine.layout === "grid" ? "count" : "count, parallel cables as one", ...pair().flatMap(([, name]) => [`largest ${name}`, `mean ${name}`])];
   return table("kinds of links", heads, [...kinds].map(([kind, links]) => [kind, links.length, ...pair().flatMap(([it]) => cells(it, links))]));
 }
 
@@ -279,10 +273,12 @@ const machine = {
     if (layout !== "links") section.append(make("p", { class: "note" }, "Frame: the busiest link, or one of them, if the picture shows it."), asText("Links by kind as a table", kindTable));
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
     // A weight has no unit.
-    const most = largest(after().load_seconds), isSlow = !data.weights && most > 0 && busiest(after()) > most
-      ? ` That is more than the largest load, so messages may take longer than work${data.assumed_bandwidth ? ", if links are that slow" : ""}.`
-      : !data.weights && most > 0 ? ` That is less than the largest load (${loadText(most)}).` : "";
+    const most = largest(after().load_seconds), name = spoken(after(), after().name);
+    const slow = () => busiest(after()) > most
+      ? ` ${secondsText(busiest(after()))}${name} is more than the largest load (${loadText(most)}), so messages may take longer than work${data.assumed_bandwidth ? ", if links are that slow" : ""}.`
+      : ` ${secondsText(busiest(after()))}${name} is less than the largest load (${loadText(most)}).`;
+    const verdict = !data.weights && most > 0 ? slow() : "";
     const isRecorded = ["before", "as recorded", "in blocks"].includes(before().name), period = isRecorded ? " for the messages of the period before the step" : "";
-    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${period}${assumed}.${isSlow}`;
+    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${period}${assumed}.${verdict}`;
   },
 };

@@ -49,7 +49,7 @@ const moves = {
       const part = againstAverage(was, was.load_seconds[pe]);
       return { value: pe, text: part ? `${pe} (${part})` : pe };
     };
-    const sentence = make("p");
+    const found = make("p", { class: "note" }), sentence = make("p");
     let explained;
     /** Says what the numbers say of the move of an object, and marks its row. */
     const explain = (i) => {
@@ -67,14 +67,16 @@ const moves = {
       if (was.metrics.average_load_seconds) {
         const [left, reached] = [from, to].map((pe) => `PE ${pe} ${againstAverage(was, was.load_seconds[pe])} before and ${againstAverage(is, is.load_seconds[pe])} after`);
         const stayed = is.load_seconds[from] + load[i] / (data.pes.speeds[from] || 1), busiest = Math.max(is.load_seconds[from], is.load_seconds[to]);
-        const isLight = was.load_seconds[from] < was.metrics.average_load_seconds, arrival = moved.find((other) => is.pe_of[other] === from);
-        let reason = "the loads do not speak for this move";
-        if (stayed > 1.0005 * busiest && !isLight) reason = "more than both have now, so the loads speak for this move";
-        else if (stayed > 1.0005 * busiest && arrival !== undefined) reason = `more than both have now; it makes room for objects that arrive, such as ${objectName(arrival)} (${loadText(load[arrival])})`;
-        text.push(`Loads against the average: ${left}, ${reached}.`, `If this object alone stayed, PE ${from} would have ${againstAverage(is, stayed)}: ${reason}.`);
+        const isLight = was.load_seconds[from] < was.metrics.average_load_seconds;
+        // Room is needed only if this PE would be the heaviest of all.
+        const arrival = stayed > 1.0005 * is.metrics.max_load_seconds ? moved.find((other) => is.pe_of[other] === from) : undefined;
+        let verdict = "the loads do not speak for this move";
+        if (stayed > 1.0005 * busiest && !isLight) verdict = "more than both PEs have after all moves, so the loads speak for this move";
+        else if (stayed > 1.0005 * busiest && arrival !== undefined) verdict = `more than any PE has after all moves; it makes room for objects that arrive, such as ${objectName(arrival)} (${loadText(load[arrival])})`;
+        text.push(`Loads against the average: ${left}, ${reached}.`, `If this object alone stayed, PE ${from} would have ${againstAverage(is, stayed)}: ${verdict}.`);
       }
       const added = is.hop_bytes_added[i];
-      if (hasHops) text.push(added ? `Its hop-bytes ${added < 0 ? "fall" : "rise"} by ${bytesText(Math.abs(added))}.` : "Its hop-bytes do not change.");
+      if (hasHops) text.push(!added ? "Its hop-bytes do not change." : added < 0 ? `Its hop-bytes fall by ${bytesText(-added)}, which speaks for this move.` : `Its hop-bytes rise by ${bytesText(added)}.`);
       return text.join(" ");
     };
     moved.sort((a, b) => load[b] - load[a]);
@@ -82,7 +84,7 @@ const moves = {
     const plain = (name) => name.toLowerCase().replace(/\s+/g, "");
     /** How well an object fits what was typed: 3 is its name, 2 its id or a name that ends in this number, 1 a part of its name. */
     const fits = (i) => {
-      const name = plain(objectName(i)), text = plain(wanted);
+      const name = plain(objectName(i)), text = plain(wanted).replace(/^#/, "");
       return name === text ? 3 : [data.objects.ids[i], /^\d+$/.test(text) && name.match(/\d+(?=\]?$)/)?.[0]].includes(text) ? 2 : name.includes(text) ? 1 : 0;
     };
     const fill = () => {
@@ -90,9 +92,10 @@ const moves = {
       explained = undefined;
       const these = wanted ? moved.filter((i) => ranks[i]).sort((a, b) => ranks[b] - ranks[a]) : moved;
       list.replaceChildren(...(these.length ? [rows(these)] : []));
-      if (these.length && (!wanted || ranks[these[0]] === best)) return explain(these[0]);
-      const staying = ranks.indexOf(best);
-      sentence.textContent = best ? `${objectName(staying)} stays on ${peName(is.pe_of[staying])}.` : `No object has the name ${wanted}.`;
+      const fitting = best ? ranks.flatMap((rank, i) => rank === best ? [i] : []) : [], moving = fitting.filter((i) => is.pe_of[i] !== was.pe_of[i]);
+      found.textContent = fitting.length > 1 ? `${countText(fitting.length, "object")} fit ${wanted}; ${moving.length.toLocaleString("en")} of them move.` : "";
+      if (!wanted || moving.length) return explain(these[0]);
+      sentence.textContent = best ? fitting.slice(0, 8).map((i) => `${objectName(i)} stays on ${peName(is.pe_of[i])}.`).join(" ") : `No object has the name ${wanted}.`;
     };
     // A table of all objects of a large run would take longer than a glance; the search finds each of them.
     const list = make("div", { class: "moving heads" });
@@ -100,8 +103,8 @@ const moves = {
       oninput: (event) => { wanted = event.target.value; orders.delete("objects that move"); fill(); } });
     fill();
     section.append(make("div", { class: "pair wide" }, make("div", {}, make("h3", {}, `from (row) to (column), by ${kind}`),
-      picture(margin + size, margin + size, `Migrations of ${moved.length} objects`, draw, at, [margin, margin, size / bins, size / bins]), legend("viridis", "1 object", countText(top, "object"), "migrations; blank: none"), asText("Migrations as a table", pairs)),
-    make("div", {}, make("h3", {}, "objects that move, heaviest first"), search, sentence, list,
+      picture(margin + size, margin + size, `Migrations of ${moved.length} objects`, draw, at, [margin, margin, size / bins, size / bins]), top === 1 ? make("p", { class: "note" }, "A coloured cell is 1 migration.") : legend("viridis", "1 object", countText(top, "object"), "migrations; blank: none"), asText("Migrations as a table", pairs)),
+    make("div", {}, make("h3", {}, "objects that move"), search, found, sentence, list,
       moved.length > most ? make("p", { class: "note" }, `The table has the ${most.toLocaleString("en")} heaviest objects; the search finds the others.`) : undefined)));
     const bytes = is.metrics.migrated_bytes;
     section.append(make("p", { class: "note" }, `Choose an object to read what its numbers say for or against its move. In parentheses: the load of a PE before, against the average. The last columns say what changes by all migrations together: the larger load of the two PEs${hasHops ? ", and the hop-bytes of the object" : ""}. An object for which nothing improves may make room for another one, or follow one.`));

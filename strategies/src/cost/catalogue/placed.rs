@@ -11,7 +11,6 @@ use super::Amount;
 use crate::cost::Metrics;
 use crate::cost::contention::{Estimate, Speeds};
 use crate::cost::criterion::Cost;
-use crate::cost::mcf;
 use crate::cost::mcf_optimal::{self, Optimal, Ways};
 use crate::cost::unsolved::Unsolved;
 
@@ -29,8 +28,8 @@ pub struct Placed<'a> {
     pub program: Option<&'a Model>,
     /// The best routing; computed on first use.
     best_routes: OnceCell<Result<Optimal, Unsolved>>,
-    /// See [`Self::busiest_link_seconds`].
-    busiest_link_seconds: OnceCell<Option<f64>>,
+    /// Whether links have different bandwidths; computed on first use.
+    bandwidths_differ: OnceCell<bool>,
     /// The expensive costs computed so far, by name, or the reason why they are unknown.
     known: RefCell<BTreeMap<&'static str, Result<Amount, String>>>,
 }
@@ -42,20 +41,19 @@ impl<'a> Placed<'a> {
     /// As [`Metrics::of`].
     pub fn new(database: &'a Database, topology: &'a dyn Topology, pe_of: &'a [u32]) -> Self {
         let metrics = Metrics::full(database, topology, pe_of);
-        let (best_routes, busiest_link_seconds, known) =
-            (OnceCell::new(), OnceCell::new(), RefCell::default());
-        Placed { database, topology, pe_of, metrics, program: None, best_routes, busiest_link_seconds, known }
+        let (best_routes, bandwidths_differ, known) = (OnceCell::new(), OnceCell::new(), RefCell::default());
+        Placed { database, topology, pe_of, metrics, program: None, best_routes, bandwidths_differ, known }
     }
 
-    /// The time of the busiest link, where links have different bandwidths; elsewhere its bytes say the same. Computed on first use.
+    /// The time of the busiest link, where links have different bandwidths; elsewhere its bytes say the same.
     pub fn busiest_link_seconds(&self) -> Option<f64> {
-        let machine = self.topology;
-        *self.busiest_link_seconds.get_or_init(|| {
-            let mut bandwidths = (0..machine.links()).map(|link| machine.link(link).bandwidth);
-            let first = bandwidths.next()?;
-            let is_different = self.metrics.communication.is_some() && bandwidths.any(|it| it != first);
-            is_different.then(|| mcf::cost(self.database, machine, self.pe_of))
-        })
+        let communication = self.metrics.communication?;
+        let is_different = *self.bandwidths_differ.get_or_init(|| {
+            let mut bandwidths = (0..self.topology.links()).map(|link| self.topology.link(link).bandwidth);
+            let first = bandwidths.next();
+            bandwidths.any(|it| Some(it) != first)
+        });
+        if is_different { communication.max_link_seconds } else { None }
     }
 
     /// The best routing of the messages of this placement.

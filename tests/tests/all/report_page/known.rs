@@ -52,9 +52,9 @@ fn a_map_on_a_tree_is_an_icicle() {
     };
     let document = document(&sandbox, line);
     tab.open(&sandbox.path().join("tree.html"), "panel=machine&theme=light");
-    // 62 pixels for the names of levels, then the leaves; a level is 44 pixels high, its links up are in the upper half.
+    // 104 pixels for the names of levels, then the leaves; a level is 44 pixels high, its links up are in the upper half.
     let place = |level: usize, vertex: f64, width: f64, is_down: bool| {
-        (62.0 + 498.0 * (vertex + 0.5) * width, 44.0 * level as f64 + if is_down { 33.0 } else { 11.0 })
+        (104.0 + 456.0 * (vertex + 0.5) * width, 44.0 * level as f64 + if is_down { 33.0 } else { 11.0 })
     };
     // Before, task i is on PE i: the bytes go up from PE 0 to the root, and down to PE 3.
     for (level, vertex, width, is_down) in
@@ -219,4 +219,42 @@ fn lists_of_messages_and_programs_show_the_machine() {
     assert_eq!(document["machine"]["layout"], "grid");
     assert_eq!(document["placements"][0]["pe_of"].as_array().map(Vec::len), Some(8));
     assert_eq!(document["placements"][0]["name"], "mapping");
+}
+
+#[test]
+fn where_few_objects_send_rows_are_only_these() {
+    let sandbox = Sandbox::new();
+    // Task 0 sends to all others, most to task 2, and nothing to itself.
+    sandbox.put("g.csv", "src,dst,bytes\n0,1,1\n0,2,1000000\n0,3,1\n0,4,1\n0,5,1\n0,6,1\n0,7,1\n");
+    sandbox.put("places.txt", "0\n0\n1\n1\n3\n3\n2\n2\n");
+    let line = "explain --graph g.csv --topology flat:2*torus:2 --mapping places.txt";
+    let panels = "summary loads machine matrix moves distances";
+    let Some(mut tab) = look(&sandbox, line, "star", panels) else { return };
+    let document = document(&sandbox, line);
+    assert_eq!(
+        (&document["senders"], &document["receivers"]),
+        (&serde_json::json!([0]), &serde_json::json!([]))
+    );
+    let matrix = &document["matrix"];
+    assert_eq!((&matrix["rows"], &matrix["columns"]), (&1.into(), &8.into()));
+    tab.open(&sandbox.path().join("star.html"), "panel=matrix&theme=light");
+    // One row of 380 pixels below 44 pixels of numbers, and a column for each task.
+    let at = |task: f64, y: f64| (44.0 + (task + 0.5) / 8.0 * 380.0, 44.0 + y);
+    for y in [10.0, 190.0, 370.0] {
+        check(&mut tab, 0, at(2.0, y), VIRIDIS);
+        check(&mut tab, 0, at(3.0, y), FEWEST);
+    }
+    let (x, y) = at(0.0, 190.0);
+    assert_eq!(tab.colour(0, x, y)[3], 0, "task 0 sends nothing to itself");
+    let text = tab.text("document.querySelector('main').innerText");
+    for words in [
+        "Rows are only the objects that send (1 of 8). By placement, frames have the messages between objects on one PE",
+        "borders of nodes.",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+    // Tasks 0 and 1 are on PE 0: a frame around the first two columns of the mapping.
+    let frame = tab.colour(2, 44.0, 44.0 + 190.0);
+    assert!(frame[3] == 255, "{frame:?}");
+    tab.has_no_problem();
 }
