@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use equipoise_model::memory;
 use equipoise_model::numbers::Numbers;
 use equipoise_model::replica_plan::ReplicaPlan;
-use equipoise_strategies::replicas::{LayerCosts, Request, Transfer, eplb, evaluate, place, published, transfers};
+use equipoise_strategies::replicas::{
+    LayerCosts, Request, Transfer, eplb, evaluate, place, published, transfers,
+};
 use numpy::{PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 
