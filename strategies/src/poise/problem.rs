@@ -10,7 +10,7 @@ use equipoise_model::database::End;
 use equipoise_model::{Database, Topology};
 
 use super::board::{Board, Homes};
-use super::machine::{Machine, NONE};
+use super::machine::{Distances, Machine, NONE};
 use crate::StrategyError;
 use crate::cost::{LoadBound, pour};
 use crate::partition::bisection::csr::{Csr, Half};
@@ -49,7 +49,7 @@ pub(crate) struct Problem<'a> {
 
 impl<'a> Problem<'a> {
     /// The problem for the movable objects of a checked database, on the PEs `available`. Moves cost `gamma` hop-bytes
-    /// per byte. If `opened`, distances include the distance on opened rings.
+    /// per byte.
     ///
     /// The load limit of a PE is (1 + `imbalance`) times the average load, or higher if the heaviest object, fixed load, or
     /// indivisible loads require that.
@@ -62,7 +62,7 @@ impl<'a> Problem<'a> {
         available: &[u32],
         imbalance: f64,
         gamma: f64,
-        opened: bool,
+        distances: Distances,
     ) -> Result<Problem<'a>, StrategyError> {
         let movable: Vec<u32> = (0..database.objects.len() as u32)
             .filter(|&object| database.objects[object as usize].migratable)
@@ -82,7 +82,7 @@ impl<'a> Problem<'a> {
         used.extend(&anchored);
         used.sort_unstable();
         used.dedup();
-        let machine = Machine::new(topology, &used, opened);
+        let machine = Machine::new(topology, &used, distances);
         let block_of_pe = machine.blocks_of_pes(database.pes.len());
         let by_pe =
             capacities(database, available, &graph.loads[..movable.len()], load_unit_seconds, imbalance);

@@ -7,6 +7,7 @@ use equipoise_model::{Assignment, Database, Topology};
 use super::bound::cost_bound;
 use super::problem::Problem;
 use crate::cost::Metrics;
+use crate::cost::mcf::link_seconds;
 
 /// The assignment, with notes on its gain and costs, and with the lower bound.
 pub(super) fn report(
@@ -30,17 +31,49 @@ pub(super) fn report(
             Note::new("hop-bytes after", after),
             Note::new("hop-bytes at least", least),
         ],
-        sentence: Some(sentence([before, after, least], metrics.migrations, metrics.migrated_bytes)),
+        sentence: Some(sentence("Hop-bytes", [before, after], &bound_text(before, least), &metrics)),
         ..Assignment::new(pe_of)
     }
 }
 
+/// The same where links have different bandwidths, so that the times of links were minimised in place of hop-bytes. There is no bound.
+pub(super) fn report_times(
+    problem: &Problem,
+    database: &Database,
+    topology: &dyn Topology,
+    block_of: &[u32],
+) -> Assignment {
+    let pe_of = problem.placement(database, block_of);
+    let seconds = |pe_of: &[u32]| link_seconds(database, topology, pe_of).into_iter().sum::<f64>();
+    let present = database.placement();
+    let (before, after) = (seconds(&present), seconds(&pe_of));
+    let metrics = Metrics::of(database, topology, &pe_of);
+    let hop_bytes = metrics.communication.map_or(0, |communication| communication.hop_bytes) as f64;
+    let what = "Bytes over bandwidth, summed over all links,";
+    Assignment {
+        notes: vec![
+            Note::new("link_seconds before", before),
+            Note::new("link_seconds after", after),
+            Note::new("hop-bytes after", hop_bytes),
+        ],
+        sentence: Some(sentence(what, [before, after], "", &metrics)),
+        ..Assignment::new(pe_of)
+    }
+}
+
+/// The end of the sentence on a lower bound.
+fn bound_text(before: f64, least: f64) -> String {
+    match least > 0.0 {
+        true => format!("; the lower bound with balanced loads is {}", percent(least / before)),
+        false => "; no lower bound is known".into(),
+    }
+}
+
 /// As in "Hop-bytes fell to 54.0 % of the previous value after moving 12 objects (3.00 kB); the lower bound with
-/// balanced loads is 31.0 %.", from the hop-bytes before and after, the lower bound, the number of moved objects, and
-/// their bytes.
-fn sentence([before, after, least]: [f64; 3], migrations: u64, migrated_bytes: Option<u64>) -> String {
-    let volume = migrated_bytes.map_or(String::new(), |sum| format!(" ({})", bytes(sum)));
-    let cost = match migrations {
+/// balanced loads is 31.0 %.", from what fell, its values before and after, the end of the sentence, and the moves.
+fn sentence(what: &str, [before, after]: [f64; 2], end: &str, metrics: &Metrics) -> String {
+    let volume = metrics.migrated_bytes.map_or(String::new(), |sum| format!(" ({})", bytes(sum)));
+    let cost = match metrics.migrations {
         0 => "without moving any object".into(),
         some => format!("after moving {}{volume}", count(some, "object")),
     };
@@ -51,15 +84,11 @@ fn sentence([before, after, least]: [f64; 3], migrations: u64, migrated_bytes: O
         };
     }
     let change = match percent(after / before) {
-        same if same == percent(1.0) => "Hop-bytes are about unchanged".into(),
-        part if after < before => format!("Hop-bytes fell to {part} of the previous value"),
-        part => format!("Hop-bytes rose to {part} of the previous value"),
+        same if same == percent(1.0) => format!("{what} are about unchanged"),
+        part if after < before => format!("{what} fell to {part} of the previous value"),
+        part => format!("{what} rose to {part} of the previous value"),
     };
-    let rest = match least > 0.0 {
-        true => format!("the lower bound with balanced loads is {}", percent(least / before)),
-        false => "no lower bound is known".into(),
-    };
-    format!("{change} {cost}; {rest}.")
+    format!("{change} {cost}{end}.")
 }
 
 #[cfg(test)]
@@ -68,6 +97,10 @@ mod tests {
 
     #[test]
     fn the_sentence_states_the_gain_its_cost_and_the_bound() {
+        let sentence = |[before, after, least]: [f64; 3], migrations, migrated_bytes| {
+            let metrics = Metrics { migrations, migrated_bytes, ..Metrics::default() };
+            sentence("Hop-bytes", [before, after], &bound_text(before, least), &metrics)
+        };
         assert_eq!(
             sentence([100.0, 54.0, 31.0], 1, None),
             "Hop-bytes fell to 54.0 % of the previous value after moving 1 object; the lower bound with balanced \

@@ -3,9 +3,11 @@
 use equipoise_model::params::{Param, Params};
 use equipoise_model::{Assignment, Database, Topology};
 
+use super::machine::Distances;
+use super::machine::timed::Timed;
 use super::objective::{MAX_GAMMA, measured_gamma, migration_costs};
 use super::problem::Problem;
-use super::report::report;
+use super::report::{report, report_times};
 use super::settings::{Quality, Settings};
 use super::{Solver, between};
 use crate::descriptor::Recipe;
@@ -20,7 +22,8 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     form: "",
     help: "Few hops, balanced loads and few migrations together: bisects machine and objects recursively, \
            refines after every cut, and compares that with refining the present placement. For any machine, \
-           up to millions of objects.",
+           up to millions of objects. Where links have different bandwidths, it counts the time of bytes on links \
+           instead of hops, on machines of up to 1024 PEs.",
     params: &[
         Param { key: "quality", default: "default", help: "search effort: `fast`, `default` or `best`" },
         Param::imbalance("0.03"),
@@ -141,21 +144,29 @@ impl PoiseLb {
         let available = check(database, topology)?;
         settings.restarts = self.restarts.unwrap_or(settings.restarts);
         let gamma = self.gamma.unwrap_or_else(|| measured_gamma(database, topology));
-        let mut problem =
-            Problem::new(database, topology, &available, self.imbalance, gamma, settings.opens_rings)?;
+        // Where links have different bandwidths, what counts is the time of bytes on links.
+        let timed = if database.edges.is_empty() { None } else { Timed::of(topology) };
+        let (machine, gamma, distances): (&dyn Topology, _, _) = match &timed {
+            Some(timed) => (timed, gamma * timed.hop, Distances::OfPes),
+            None => (topology, gamma, Distances::OfShape { opens_rings: settings.opens_rings }),
+        };
+        let mut problem = Problem::new(database, machine, &available, self.imbalance, gamma, distances)?;
         if problem.movable == 0 {
             return Ok(Assignment::unchanged(database));
         }
         let migration_costs = migration_costs(&problem, database, gamma);
         let imbalance = self.imbalance;
-        let solver = Solver { database, topology, settings, seed, migration_costs, imbalance };
+        let solver = Solver { database, topology: machine, settings, seed, migration_costs, imbalance };
         // The solver runs on a thread of the pool. From outside of the pool, every parallel step would wait until a
         // thread wakes up.
         let mut block_of = rayon::scope(|_| solver.solve(&mut problem));
         if self.links {
             solver.relieve_links(&problem, &mut block_of);
         }
-        let answer = report(&problem, database, topology, &block_of);
+        let answer = match timed {
+            Some(_) => report_times(&problem, database, topology, &block_of),
+            None => report(&problem, database, topology, &block_of),
+        };
         look(&solver, &problem, &block_of, &answer);
         Ok(answer)
     }

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::board::Homes;
 use super::bound::cost_bound;
+use super::machine::Distances;
 use super::machine::distance::with_metric;
 use super::objective::{MAX_GAMMA, cost, measured_gamma};
 use super::one_to_one::tabu;
@@ -18,6 +19,8 @@ use super::refinement::state::State;
 use super::refinement::{local, swaps};
 use crate::cost::{LoadBound, Metrics, link_loads};
 use crate::testing::{assign_on, communication, database, max_per_average, reference};
+
+const SHAPE: Distances = Distances::OfShape { opens_rings: true };
 
 fn edges(count: usize) -> impl Strategy<Value = Vec<(usize, usize, u32)>> {
     prop::collection::vec((any::<usize>(), any::<usize>(), 1..9u32), 0..count)
@@ -65,7 +68,7 @@ proptest! {
         let pes = topology.pes();
         let seconds: Vec<f64> = loads.iter().map(|&load| f64::from(load)).collect();
         let tasks = tasks(pes, &seconds, &edges);
-        let problem = Problem::new(&tasks, &*topology, &(0..pes as u32).collect::<Vec<_>>(), 0.2, 0.0, true).expect("a problem");
+        let problem = Problem::new(&tasks, &*topology, &(0..pes as u32).collect::<Vec<_>>(), 0.2, 0.0, SHAPE).expect("a problem");
         let migration_costs = vec![leave; problem.movable];
         let homes = Homes { home_of: &problem.home_of, migration_costs: &migration_costs };
         let layer = problem.machine.last();
@@ -101,7 +104,7 @@ proptest! {
     fn tabu_search_solves_small_problems_optimally(edges in edges(30), n in 2..6usize, seed in any::<u64>()) {
         let topology = topology::parse("mesh:3x2").expect("a mesh");
         let tasks = tasks(6, &vec![1.0; n], &edges);
-        let problem = Problem::new(&tasks, &*topology, &[0, 1, 2, 3, 4, 5], 0.0, 0.0, true).expect("a problem");
+        let problem = Problem::new(&tasks, &*topology, &[0, 1, 2, 3, 4, 5], 0.0, 0.0, SHAPE).expect("a problem");
         let distance = &problem.machine.last().distance;
         let start: Vec<u32> = (0..n as u32).collect();
         let found = tabu::search(&problem.graph, distance, &[0, 1, 2, 3, 4, 5], &start, 2000, &mut generator(seed, 0));
@@ -335,4 +338,27 @@ fn the_best_quality_is_no_worse_than_the_default() {
         });
         assert!(best <= default, "{graph} on {spec}: {best} and {default} hop-bytes");
     }
+}
+
+/// Where the links of two dimensions are slow, the heavy edges of a graph follow the fast one, whatever hops say.
+#[test]
+fn bandwidths_count_where_links_have_different_ones() {
+    let topology = topology::parse("torus:8x8/1e9:50e9").expect("a torus");
+    let mut tasks = graph::load("mesh:8x8").expect("a graph").remap(64);
+    for edge in &mut tasks.edges {
+        let (End::Object(from), End::Object(to)) = (edge.from, edge.to) else { continue };
+        // Neighbors in the first dimension, which is that of the slow links in the order of tasks, exchange the most.
+        edge.bytes = if from.abs_diff(to) == 1 { 10_000 } else { 100 };
+    }
+    let answer = assign_on("PoiseLB", &tasks, "torus:8x8/1e9:50e9").expect("an answer");
+    let seconds =
+        |pe_of: &[u32]| crate::cost::mcf::link_seconds(&tasks, &*topology, pe_of).into_iter().sum::<f64>();
+    let turned: Vec<u32> = (0..64).map(|task| task % 8 * 8 + task / 8).collect();
+    let (found, best) = (seconds(&answer.pe_of), seconds(&turned));
+    assert!(found <= 1.001 * best, "{found} s on all links, {best} s with dimensions exchanged");
+    assert!(
+        answer
+            .sentence
+            .is_some_and(|it| it.starts_with("Bytes over bandwidth, summed over all links, fell to "))
+    );
 }

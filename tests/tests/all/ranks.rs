@@ -273,6 +273,10 @@ fn times_of_busiest_links_are_shown_where_bandwidths_differ() {
     assert!(text.contains(title) && text.contains("--balancer McfLB looks at the times of links"), "{text}");
     let best = map(&format!("{unequal} --balancer McfLB"));
     assert!(best.contains(title) && !best.contains("looks at the times"), "{best}");
+    // PoiseLB puts the long dimensions of the mesh where links are fast.
+    let poise = map(&format!("{unequal} --balancer PoiseLB"));
+    assert!(poise.contains("Bytes over bandwidth, summed over all links, fell to "), "{poise}");
+    assert!(!poise.contains("looks at the times"), "{poise}");
     let explained =
         sandbox.run(&format!("explain --graph mesh:8x8,bytes=1000 {unequal} --mapping random.map")).result();
     assert!(

@@ -15,6 +15,7 @@ use equipoise_model::topology::{Hierarchy, Shape};
 
 mod cut;
 pub(crate) mod distance;
+pub(crate) mod timed;
 
 use cut::{bounds, cutter, starts};
 use distance::{Calls, Codes, Distance, MAX_TABLE_BLOCKS, Metric, Points, Table};
@@ -34,6 +35,15 @@ const LINE_PART: i64 = 4;
 
 /// Blocks are large if the longest one covers more than this fraction (1/8) of a ring.
 const LARGE_PART: usize = 8;
+
+/// What the distances between blocks are computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Distances {
+    /// The shape of the machine, with the distance on opened rings or without.
+    OfShape { opens_rings: bool },
+    /// A few PEs of each block: distances are others than those of the shape.
+    OfPes,
+}
 
 /// A machine cut down to its PEs.
 pub(crate) struct Machine<'a> {
@@ -110,13 +120,16 @@ enum Metrics {
 }
 
 impl<'a> Machine<'a> {
-    /// The tree of the PEs `used`, ascending. If `opened`, distances include the distance on opened rings.
-    pub fn new(topology: &'a dyn Topology, used: &[u32], opened: bool) -> Machine<'a> {
+    /// The tree of the PEs `used`, ascending.
+    pub fn new(topology: &'a dyn Topology, used: &[u32], distances: Distances) -> Machine<'a> {
         let shape = match used.len() == topology.pes() {
             true => topology.shape(),
             false => topology.shape().keep(used),
         };
-        let metrics = Metrics::of(&shape, topology, used);
+        let (metrics, opened) = match distances {
+            Distances::OfShape { opens_rings } => (Metrics::of(&shape, topology, used), opens_rings),
+            Distances::OfPes => (Metrics::Other, false),
+        };
         let cutter = cutter(shape, topology, used);
         let mut order: Vec<u32> = (0..used.len() as u32).collect();
         let mut all_starts = vec![vec![0, used.len() as u32]];
@@ -361,11 +374,13 @@ mod tests {
 
     use super::*;
 
+    const SHAPE: Distances = Distances::OfShape { opens_rings: true };
+
     #[track_caller]
     fn check(spec: &str) {
         let topology = topology::parse(spec).expect(spec);
         let used: Vec<u32> = (0..topology.pes() as u32).collect();
-        let machine = Machine::new(&*topology, &used, true);
+        let machine = Machine::new(&*topology, &used, SHAPE);
         let mut sorted = machine.order.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, used, "{spec}");
@@ -428,7 +443,7 @@ mod tests {
     fn a_grid_is_cut_into_boxes_and_a_tree_between_nodes() {
         let blocks = |spec: &str, layer: usize| {
             let topology = topology::parse(spec).expect(spec);
-            let machine = Machine::new(&*topology, &(0..topology.pes() as u32).collect::<Vec<_>>(), true);
+            let machine = Machine::new(&*topology, &(0..topology.pes() as u32).collect::<Vec<_>>(), SHAPE);
             let layer = &machine.layers[layer];
             let block = |b: usize| {
                 let mut pes = machine.order[layer.starts[b] as usize..][..layer.size(b)].to_vec();
