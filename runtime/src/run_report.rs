@@ -19,10 +19,13 @@ const NO_STEP: &str = "no load-balancing step, so its report shows no placement.
 pub(crate) struct RunReport {
     before: Heat,
     after: Heat,
-    shown: Option<Shown>,
+    /// Of the steps before the last one, that which gained most: what the next period took is known.
+    followed: Option<Shown>,
+    /// The last step, if it gained more.
+    last: Option<Shown>,
 }
 
-/// The step that gained most. Steps without migrations gain nothing, so one of them is shown only if there is no other.
+/// A step that may be shown. Steps without migrations gain nothing, so one of them is shown only if there is no other.
 struct Shown {
     database: Database,
     pe_of: Vec<u32>,
@@ -37,15 +40,26 @@ impl RunReport {
         self.before.push(number, &database.pe_loads(&database.placement()), ratio(&step.before));
         self.after.push(number, &database.pe_loads(pe_of), ratio(&step.after));
         let rank = |step: &LbStep| (step.after.migrations > 0, step.before.gain_seconds(&step.after));
-        if self.shown.as_ref().is_none_or(|shown| rank(step) > rank(&shown.step)) {
-            self.shown =
-                Some(Shown { database: database.clone(), pe_of: pe_of.to_vec(), step: step.clone() });
+        self.followed = self.last.take().or(self.followed.take());
+        if self.followed.as_ref().is_none_or(|shown| rank(step) > rank(&shown.step)) {
+            self.last = Some(Shown { database: database.clone(), pe_of: pe_of.to_vec(), step: step.clone() });
         }
+    }
+
+    /// The step to show, and whether what the period after it took is known.
+    fn shown(&mut self) -> Option<(Shown, bool)> {
+        let moves = |shown: &Shown| shown.step.after.migrations > 0;
+        let is_last = self.last.as_ref().is_some_and(|last| {
+            self.followed.as_ref().is_none_or(|followed| moves(last) && !moves(followed))
+        });
+        let shown = if is_last { self.last.take() } else { self.followed.take() };
+        shown.map(|shown| (shown, !is_last))
     }
 
     /// A warning if there is no step to show.
     pub(crate) fn warning(&self) -> Option<String> {
-        self.shown.is_none().then(|| format!("the run had {NO_STEP}"))
+        let has_none = self.followed.is_none() && self.last.is_none();
+        has_none.then(|| format!("the run had {NO_STEP}"))
     }
 
     /// Writes the report of a run that took a time, in words, and may have failed; returns why it could not be written. `trace` is what
@@ -73,7 +87,13 @@ impl RunReport {
         file.write(&data).err().map(|error| error.to_string())
     }
 
-    fn data(self, settings: &Settings, took: &str, run_steps: Vec<RunStep>, is_recorded: bool) -> ReportData {
+    fn data(
+        mut self,
+        settings: &Settings,
+        took: &str,
+        run_steps: Vec<RunStep>,
+        is_recorded: bool,
+    ) -> ReportData {
         let topology = &*settings.topology;
         let command = program();
         // Without its flags, the command is short enough for a title; a program of the command `equipoise run` is named alone.
@@ -86,7 +106,7 @@ impl RunReport {
         let steps = self.before.steps();
         let length = format!("The run took {took} on {}", count(settings.pes as u64, "PE"));
         let command = format!("Command: {command}");
-        let Some(Shown { database, pe_of, step }) = self.shown else {
+        let Some((Shown { database, pe_of, step }, is_followed)) = self.shown() else {
             return ReportData {
                 version: VERSION,
                 title,
@@ -114,14 +134,9 @@ impl RunReport {
             None => "No load balancer was given, so no element moved; --balancer NAME names one.".into(),
         };
         let mut data = builder.data;
-        let gain = step.before.gain_seconds(&step.after);
-        let chosen = match step.after.migrations {
-            0 => "; no step moved an element",
-            _ if gain > 0.0 => ", with the largest predicted gain",
-            _ => "; no step gained time",
-        };
+        let chosen = why_shown(&step, is_followed);
         data.step = (steps > 1).then_some(step.step);
-        data.sentences = vec![lead];
+        data.sentences = vec![overall(&run_steps).into_iter().chain([lead]).collect::<Vec<_>>().join(" ")];
         data.sentences.extend([
             match steps {
                 1 => format!("{length}, with 1 load-balancing step."),
@@ -180,6 +195,30 @@ fn run_steps(history: &LbHistory) -> Vec<RunStep> {
             decision_seconds: step.decision_seconds,
         })
         .collect()
+}
+
+/// Why a step is shown, as the end of a sentence.
+fn why_shown(step: &LbStep, is_followed: bool) -> &'static str {
+    let gain = step.before.gain_seconds(&step.after);
+    match step.after.migrations {
+        0 => "; no step moved an element",
+        _ if gain > 0.0 && is_followed => {
+            ", with the largest predicted gain of those whose next period was measured"
+        }
+        _ if gain > 0.0 => ", with the largest predicted gain",
+        _ => "; no step gained time",
+    }
+}
+
+/// What all steps of a run delivered together, if there are several.
+fn overall(steps: &[RunStep]) -> Option<String> {
+    let [first, .., last] = steps else { return None };
+    first.strategy.as_ref()?;
+    Some(format!(
+        "The time between sync points was {} before the first load-balancing step, and {} before the last one.",
+        seconds(first.period_seconds),
+        seconds(last.period_seconds)
+    ))
 }
 
 /// The part of the time between sync points by which it must be longer after a step to be named first: times of threads vary.

@@ -200,7 +200,7 @@ fn of_links(best: &Row, replay: &Replay, periods: usize) -> Option<String> {
         false => String::new(),
     };
     let mut text = format!(
-        "But the busiest link then needs {}{all}{assumed}, and the slowest PE {}: messages may decide, which this choice does not count.",
+        "But the busiest link then needs {}{all}{assumed}, and the slowest PE {}: messages may decide, which this choice counts as hop-bytes only.",
         seconds(of_link),
         seconds(of_load),
     );
@@ -447,14 +447,14 @@ mod tests {
         assert_eq!(
             of(&[best.clone(), other.clone()], 1),
             "But the busiest link then needs 2.00 s, at 1.00 GB/s, which --topology can change, and the slowest PE 1.00 s: messages may decide, \
-             which this choice does not count. If they do, choose 1.2-150-1: its busiest link needs 1.10 s, its slowest PE 1.20 s."
+             which this choice counts as hop-bytes only. If they do, choose 1.2-150-1: its busiest link needs 1.10 s, its slowest PE 1.20 s."
         );
         let given = of(&[with(1.0, 100, 2.0, 1e10)], 3);
         assert!(
             given.starts_with("But the busiest link then needs 2.00 s in all 3 steps, and the slowest PE"),
             "{given}"
         );
-        assert!(given.ends_with("does not count."), "the placement before takes longer: {given}");
+        assert!(given.ends_with("as hop-bytes only."), "the placement before takes longer: {given}");
         let still = replay(&[with(1.0, 100, 4.0, 1e9)], &before);
         let text = of_links(&still.strategies[0], &still, 1).unwrap_or_default();
         assert!(text.contains("choose the placement before: its busiest link needs 500 ms"), "{text}");

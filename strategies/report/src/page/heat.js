@@ -118,7 +118,7 @@ function drawTimeline(section, heat, name, steps) {
   if (name) section.append(make("h3", {}, name));
   section.append(heatPicture(heat, [0, 1], 1120, `Which part of the time each PE was busy${name && `, ${name}`}`, say, timeLabels(begin, end), marks), axisOf(heat, `time ${secondsText(begin)}`, secondsText(end)));
   if (steps.length) section.append(make("div", { class: "axis" }, `Triangles: load-balancing steps ${steps.slice(0, 12).map(([number, seconds]) => `${number} (${secondsText(seconds)})`).join(", ")}${steps.length > 12 ? ", .." : ""}. There, PE 0 may be busy with the decision.`));
-  section.append(make("div", { class: "axis" }, "The recording lasts from the first event to the last one; the run also began and ended its processes and threads."));
+  section.append(make("div", { class: "axis" }, "The recording lasts from the first event to the last one, which may be shorter than the run."));
   section.append(asText(`Timeline as a table${name && `, ${name}`}`, () => table(`timeline ${name}`, ["PE", "busy"], busy.map((part, r) => [{ value: r, text: rowName(heat, r) }, { value: part, text: percentText(part) }]))));
   return busy.reduce((sum, part) => sum + part, 0) / heat.rows;
 }

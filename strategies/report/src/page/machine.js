@@ -130,7 +130,7 @@ function gridPicture(it, top, name) {
   const which = isSmall ? "the busiest link from it" : `the busiest link from it to another slice (dimension 3${m.sizes.length > 3 ? " and beyond" : ""})`;
   const axes = m.sizes.length === 1 ? "" : ` Across: dimension 1; down: dimension 2${depth > 1 ? "; numbers of slices: dimension 3" : ""}.`;
   const note = "A square is a node" + (isSmall || m.sizes.length > 2 ? `; its colour is ${which}, grey without bytes.` : ".") +
-    (isFolded ? " A row has 64 nodes of the ring." : "") + axes + (isSmall ? "" : ` Lines next to each other: the two directions of a cable, grey without bytes.${m.wraps.slice(0, 2).some((wraps, k) => wraps && m.sizes[k] > 2) ? " Lines that end at a border: links around the torus." : ""}`);
+    (isFolded ? " A row has 64 nodes of the ring." : "") + axes + (isSmall ? "" : ` Lines next to each other: the two directions of a cable, each on the right as seen in its direction, grey without bytes.${m.wraps.slice(0, 2).some((wraps, k) => wraps && m.sizes[k] > 2) ? " Lines that end at a border: links around the torus." : ""}`);
   return make("div", {}, picture(width, height, `Links of the grid${name && `, ${name}`}${sliceName()}`, draw, at, [0.2 * cell, lift + 0.2 * cell, cell, cell]),
     make("div", { class: "axis" }, note));
 }
@@ -178,7 +178,7 @@ function treePicture(it, top, name) {
   };
   const [example] = it.top_links.map(([link]) => link.match(/switch \d+\.[\d.]+/)?.[0]).filter(Boolean);
   return make("div", {}, picture(560, levels * row + 18, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row, 18]),
-    make("div", { class: "axis" }, `Rows: the links above ${leafKind()} and above the parts of a height, the root on top. Parallel cables have the colour of the busiest one. ↑ up, ↓ down. Grey: no bytes.` +
+    make("div", { class: "axis" }, `Rows: the links above ${leafKind()} and above the parts of a height, the largest parts on top. Parallel cables have the colour of the busiest one. ↑ up, ↓ down. Grey: no bytes.` +
       `${example ? ` Names of switches begin with their height, such as ${example}.` : ""} Numbers: ${leafKind()}.`));
 }
 
@@ -276,7 +276,7 @@ const machine = {
     const most = largest(after().load_seconds), name = spoken(after(), after().name);
     const slow = () => busiest(after()) > most
       ? ` ${secondsText(busiest(after()))}${name} is more than the largest load (${loadText(most)}), so messages may take longer than work${data.assumed_bandwidth ? ", if links are that slow" : ""}.`
-      : ` ${secondsText(busiest(after()))}${name} is less than the largest load (${loadText(most)}).`;
+      : ` ${secondsText(busiest(after()))}${name} is ${percentText(busiest(after()) / most)} of the largest load (${loadText(most)}): if messages and work overlap, work decides.`;
     const verdict = !data.weights && most > 0 ? slow() : "";
     const isRecorded = ["before", "as recorded", "in blocks"].includes(before().name), period = isRecorded ? " for the messages of the period before the step" : "";
     return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${period}${assumed}.${verdict}`;

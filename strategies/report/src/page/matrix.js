@@ -129,7 +129,8 @@ const matrix = {
       make("p", { class: "note" }, `${only}By placement, ${near}. Distances shows how far bytes travel.${borders}`));
     const part = (it, bytes) => percentText(bytes / Math.max(1, it.metrics.total_bytes)), share = (it) => part(it, it.metrics.remote_bytes);
     const levels = before().levels.map(([name], k) => `${name}: ${pair().map(([it]) => part(it, it.levels[k][1])).join(", ")}`);
-    const senders = data.half_senders ? ` Half of the bytes between objects are sent by ${data.half_senders.toLocaleString("en")} of ${countText(n, "object")}.` : "";
+    const of = data.senders.length ? `the ${countText(data.senders.length, "object")} that send${data.senders.length === 1 ? "s" : ""}` : countText(n, "object");
+    const senders = data.half_senders ? ` Half of the bytes between objects are sent by ${data.half_senders.toLocaleString("en")} of ${of}.` : "";
     return `Share of bytes between PEs: ${pair().map(([it, name]) => `${share(it)}${spoken(it, name)}`).join(", ")}.${senders}${levels.length > 2 ? ` By level of the machine${pair().length > 1 ? ", before and after" : ""}: ${levels.join("; ")}.` : ""}`;
   },
 };

@@ -76,7 +76,7 @@ const moves = {
         text.push(`Loads against the average: ${left}, ${reached}.`, `If this object alone stayed, PE ${from} would have ${againstAverage(is, stayed)}: ${verdict}.`);
       }
       const added = is.hop_bytes_added[i];
-      if (hasHops) text.push(!added ? "Its hop-bytes do not change." : added < 0 ? `Its hop-bytes fall by ${bytesText(-added)}, which speaks for this move.` : `Its hop-bytes rise by ${bytesText(added)}.`);
+      if (hasHops) text.push(!added ? "Its hop-bytes do not change." : added < 0 ? `Its hop-bytes fall by ${bytesText(-added)}, which speaks for this move.` : `Its hop-bytes rise by ${bytesText(added)}, which speaks against it.`);
       return text.join(" ");
     };
     moved.sort((a, b) => load[b] - load[a]);

@@ -6,7 +6,7 @@ function runSteps() {
   const balance = (x) => cost(x, (x) => x.toFixed(3)), several = data.run_steps.some((it) => it.sync_points > 1);
   const rows = data.run_steps.map((it) => [it.step, it.strategy || "none", ...(several ? [it.sync_points] : []), it.migrations, ...it.max_over_avg.map(balance),
     ...[it.period_seconds, it.predicted_seconds, it.next_seconds, it.decision_seconds].map((time) => cost(time, secondsText))]);
-  const heads = ["step", "strategy", ...(several ? ["sync points before"] : []), "migrations", "max/avg before", "max/avg after", "time before, measured", "time after, predicted", "time after, measured", "time of the decision"];
+  const heads = ["step", "strategy", ...(several ? ["sync points before"] : []), "migrations", "max/avg before", "max/avg after", "time before, measured", "time after, predicted", "time after with the step, measured", "time of the decision"];
   return [make("h3", {}, "Steps of the run"), make("div", { class: "heads" }, table("steps of the run", heads, rows)),
     make("p", { class: "note" }, "Times are from one sync point to the next. What is predicted, and max/avg after a step, hold for the loads that were measured before it. A time that was measured after a step contains the step itself, of which the decision is from the last call of at_sync to the new placement, with the time of the strategy where that is charged.")];
 }
@@ -39,7 +39,7 @@ const summary = {
     const isTimed = (before().metrics.step_seconds ?? null) !== null;
     if (data.recommended !== null) section.append(make("p", { class: "note" }, isTimed
       ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
-      : "Recommended by a rule of thumb, because the costs of messages are unknown: the smallest sum of load, hop-bytes and moves, with at most 5 % more load than the least. 1 % less load is worth 10 % more hop-bytes, or moving all objects."));
+      : "Recommended by a rule of thumb, because no costs of messages were recorded: the smallest sum of load, hop-bytes and moves, with at most 5 % more load than the least. 1 % less load is worth 10 % more hop-bytes, or moving all objects."));
     if (hasOthers) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
     if (data.run_steps.length > 1) section.append(...runSteps());
     data.refusals.forEach(([name, reason]) => section.append(make("p", { class: "note" }, `No answer from ${name}: ${reason}.`)));

@@ -10,6 +10,9 @@ use rayon::prelude::*;
 /// The maximum number of PEs, because each pair is routed once.
 const MAX_PES: usize = super::distance::MAX_TABLE_BLOCKS;
 
+/// The maximum number of links, because each is looked at. An allocation has all links of its machine.
+const MAX_LINKS: usize = 1 << 17;
+
 /// The largest distance. Distances between blocks are sums of up to 16 of them, in 16 bits.
 const LARGEST: f64 = 4000.0;
 
@@ -23,10 +26,11 @@ pub(crate) struct Timed<'a> {
 }
 
 impl<'a> Timed<'a> {
-    /// The machine with distances that count bandwidths; none if all links have the same bandwidth, or the machine has more than 1024 PEs.
+    /// The machine with distances that count bandwidths; none if all links have the same bandwidth, or the machine is larger
+    /// than [`MAX_PES`] and [`MAX_LINKS`] say.
     pub fn of(machine: &'a dyn Topology) -> Option<Timed<'a>> {
         let pes = machine.pes();
-        if pes > MAX_PES {
+        if pes > MAX_PES || machine.links() > MAX_LINKS {
             return None;
         }
         let links: Vec<(f64, f64)> = (0..machine.links())

@@ -54,7 +54,7 @@ fn the_step_with_the_largest_gain_is_one_with_migrations() {
     let lead = texts(&shown["sentences"])[0].to_string();
     assert!(shown["placements"][1]["metrics"]["migrations"].as_u64() > Some(0));
     assert!(
-        lead.starts_with(&format!(
+        lead.contains(&format!(
             "Step {}, RotateLB, by the loads before it: the largest load ",
             shown["step"]
         )),
