@@ -10,7 +10,7 @@
 //! 5. The best placement by `objective` wins: least overload, then fewest hop-bytes including the cost of moves. `report`
 //!    compares it with the lower `bound`.
 //!
-//! Where links have different bandwidths, on machines of up to 1024 PEs, distances are times of a byte ([`machine::timed`]) in place of hops.
+//! Where links have different bandwidths, on machines of up to 1024 PEs, distances are times of a byte (`machine/timed.rs`) in place of hops.
 //!
 //! `between` finds placements between the present one and the answer, for users who limit the number of moves.
 //!
