@@ -48,9 +48,11 @@ impl RunReport {
 
     /// The step to show, and whether what the period after it took is known.
     fn shown(&mut self) -> Option<(Shown, bool)> {
-        let moves = |shown: &Shown| shown.step.after.migrations > 0;
+        let gains = |shown: &Shown| {
+            shown.step.after.migrations > 0 && shown.step.before.gain_seconds(&shown.step.after) > 0.0
+        };
         let is_last = self.last.as_ref().is_some_and(|last| {
-            self.followed.as_ref().is_none_or(|followed| moves(last) && !moves(followed))
+            self.followed.as_ref().is_none_or(|followed| gains(last) && !gains(followed))
         });
         let shown = if is_last { self.last.take() } else { self.followed.take() };
         shown.map(|shown| (shown, !is_last))

@@ -307,7 +307,8 @@ fn compared(
     judge: impl Fn(&ReplicaPlan) -> Result<Vec<LayerCosts>, StrategyError>,
 ) -> Result<[Option<Vec<LayerCosts>>; 2], StrategyError> {
     let Some(previous) = request.previous else { return Ok([None, None]) };
-    let in_use = request.check_plan(previous).is_ok().then(|| judge(previous)).transpose()?;
+    let fits = request.check_plan(previous).is_ok() && other_machine("the plan", previous, machine).is_none();
+    let in_use = fits.then(|| judge(previous)).transpose()?;
     let anew = || place(&Request { previous: None, ..*request }, machine);
     let anew = judge(&progress::with_spinner("making a plan without --previous", anew)?)?;
     Ok([in_use, Some(anew)])

@@ -50,7 +50,7 @@ use refinement::relax_capacity::relax_capacity;
 use refinement::{links, refine_layer, v_cycle};
 use settings::Settings;
 
-use crate::cost::link_loads;
+use crate::cost::mcf;
 use crate::partition::groups::{By, Grouping};
 use crate::partition::metis::Method;
 
@@ -187,14 +187,13 @@ impl Solver<'_> {
         one_to_one::search(problem, self.database, self.topology, &self.settings, block_of, self.seed)
     }
 
-    /// Reduces the load of the busiest link; kept only if that also holds for directed link loads in bytes.
+    /// Reduces the load of the busiest link; kept only if the time of the busiest link falls.
     fn relieve_links(&self, problem: &Problem, block_of: &mut Vec<u32>) {
         let mut relieved = block_of.clone();
         let (distance, homes) = (&problem.machine.last().distance, problem.homes(&self.migration_costs));
         with_metric!(distance, metric => links::relieve(problem, self.topology, metric, homes, &mut relieved));
         let most = |block_of: &[u32]| {
-            let placement = problem.placement(self.database, block_of);
-            link_loads(self.database, self.topology, &placement).into_iter().max()
+            mcf::cost(self.database, self.topology, &problem.placement(self.database, block_of))
         };
         if most(&relieved) < most(block_of) {
             *block_of = relieved;

@@ -1,7 +1,7 @@
 //! Distances that count how long a byte takes: where links have different bandwidths, a hop over a slow link is longer.
 //!
-//! The distance of two PEs is the mean over both directions of the sum of `length / bandwidth` over the links of the route, relative to the fastest
-//! link. So the sum of bytes times distances is that of the times of all links, as hop-bytes are that of their bytes.
+//! The distance of two PEs is the mean over both directions of the sum of `1 / bandwidth` over the links of the route. So the sum of bytes times
+//! distances is that of the times of all links, as hop-bytes are that of their bytes.
 
 use equipoise_model::Topology;
 use equipoise_model::topology::{Hierarchy, Link, Shape};
@@ -13,15 +13,18 @@ const MAX_PES: usize = super::distance::MAX_TABLE_BLOCKS;
 /// The maximum number of links, because each is looked at. An allocation has all links of its machine.
 const MAX_LINKS: usize = 1 << 17;
 
-/// The largest distance. Distances between blocks are sums of up to 16 of them, in 16 bits.
+/// The largest distance; longer ones count as this one. Distances between blocks are sums of up to 16 of them, in 16 bits.
 const LARGEST: f64 = 4000.0;
+
+/// The least distance of the median pair, so that one very slow link leaves the other distances apart.
+const MEDIAN: f64 = 500.0;
 
 /// A machine with these distances.
 pub(crate) struct Timed<'a> {
     machine: &'a dyn Topology,
     /// By pair of PEs, row by row.
     distances: Vec<u16>,
-    /// The distance of a hop over the fastest link.
+    /// The mean distance that a hop of the machine has here.
     pub hop: f64,
 }
 
@@ -33,16 +36,12 @@ impl<'a> Timed<'a> {
         if pes > MAX_PES || machine.links() > MAX_LINKS {
             return None;
         }
-        let links: Vec<(f64, f64)> = (0..machine.links())
-            .map(|link| machine.link(link))
-            .map(|link| (link.bandwidth, f64::from(link.length)))
-            .collect();
-        let fastest = links.iter().map(|link| link.0).fold(0.0, f64::max);
-        if links.iter().all(|link| link.0 == fastest) {
+        let bandwidths: Vec<f64> = (0..machine.links()).map(|link| machine.link(link).bandwidth).collect();
+        let fastest = bandwidths.iter().copied().fold(0.0, f64::max);
+        if bandwidths.iter().all(|&bandwidth| bandwidth == fastest) {
             return None;
         }
-        let times: Vec<f64> =
-            links.into_iter().map(|(bandwidth, length)| length * fastest / bandwidth).collect();
+        let times: Vec<f64> = bandwidths.into_iter().map(|bandwidth| fastest / bandwidth).collect();
         let time = |from: usize, to: usize, route: &mut Vec<usize>| {
             route.clear();
             machine.route(from, to, route);
@@ -55,17 +54,23 @@ impl<'a> Timed<'a> {
             let both = |a: usize, b: usize, route: &mut Vec<usize>| time(a, b, route) + time(b, a, route);
             row.iter_mut().enumerate().for_each(|(b, sum)| *sum = both(a.min(b), a.max(b), &mut route) / 2.0);
         });
-        let largest = exact.iter().copied().fold(0.0, f64::max);
-        if !largest.is_finite() || largest <= 0.0 {
-            return None;
-        }
-        let hop = LARGEST / largest;
-        let whole = |(at, distance): (usize, f64)| match at / pes == at % pes {
+        let mut sorted: Vec<f64> = exact.iter().copied().filter(|&time| time > 0.0).collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let largest = sorted.last().copied().filter(|largest| largest.is_finite())?;
+        let scale = (LARGEST / largest).max(MEDIAN / sorted[sorted.len() / 2]);
+        let whole = |(at, time): (usize, f64)| match at / pes == at % pes {
             true => 0,
-            false => (distance * hop).round().max(1.0) as u16,
+            false => (time * scale).round().clamp(1.0, LARGEST) as u16,
         };
-        let distances = exact.into_iter().enumerate().map(whole).collect();
-        Some(Timed { machine, distances, hop })
+        let distances: Vec<u16> = exact.into_iter().enumerate().map(whole).collect();
+        let sum = distances.iter().map(|&distance| f64::from(distance)).sum::<f64>();
+        let mut row = vec![0; pes];
+        let mut hops = 0.0;
+        for a in 0..pes {
+            machine.distances_from(a, &mut row);
+            hops += row.iter().map(|&hops| f64::from(hops)).sum::<f64>();
+        }
+        Some(Timed { machine, distances, hop: sum / f64::max(hops, 1.0) })
     }
 }
 
@@ -128,19 +133,30 @@ mod tests {
         {
             let machine = of(spec);
             let timed = Timed::of(&*machine).expect("links have different bandwidths");
-            let fastest = (0..machine.links()).map(|link| machine.link(link).bandwidth).fold(0.0, f64::max);
-            for (a, b) in (0..machine.pes()).flat_map(|a| (0..machine.pes()).map(move |b| (a, b))) {
+            let pairs = || (0..machine.pes()).flat_map(|a| (0..machine.pes()).map(move |b| (a, b)));
+            let time = |a: usize, b: usize| {
                 let mut route = Vec::new();
                 machine.route(a, b, &mut route);
-                let links = route.iter().map(|&link| machine.link(link));
-                let time: f64 = links.map(|link| f64::from(link.length) * fastest / link.bandwidth).sum();
-                let found = f64::from(timed.distance(a, b)) / timed.hop;
-                assert!(
-                    (found - time).abs() <= 0.5 / timed.hop + 1e-9,
-                    "{spec}: {a} to {b}: {found} for {time}"
-                );
+                route.iter().map(|&link| 1.0 / machine.link(link).bandwidth).sum::<f64>()
+            };
+            let largest = pairs().map(|(a, b)| time(a, b)).fold(0.0, f64::max);
+            for (a, b) in pairs() {
+                let expected = LARGEST * time(a, b) / largest;
+                assert!((f64::from(timed.distance(a, b)) - expected).abs() <= 1.0, "{spec}: {a} to {b}");
                 assert_eq!(timed.distance(a, b), timed.distance(b, a), "{spec}");
             }
         }
+    }
+
+    #[test]
+    fn a_very_slow_link_leaves_the_other_distances_apart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("slow");
+        std::fs::write(&file, "machine torus:8x8\n0.000001 0 -> 1\n").expect("a file");
+        let machine = parse(&format!("degraded:{}", file.display())).expect("a machine");
+        let timed = Timed::of(&*machine).expect("one link is slow");
+        assert_eq!(f64::from(timed.distance(0, 1)), LARGEST);
+        let [near, far] = [timed.distance(8, 16), timed.distance(8, 32)];
+        assert!(near > 50 && far.abs_diff(3 * near) <= 2, "{near} for a hop, {far} for three");
     }
 }
