@@ -163,7 +163,7 @@ impl std::fmt::Display for MachineReport {
             seconds(self.p99_latency_seconds),
         )?;
         if let Some((name, busy)) = &self.busiest_link {
-            write!(f, "\nbusiest link  {name}, {} at full bandwidth", seconds(*busy))?;
+            write!(f, "\nbusiest link  {name}, {} of the run at full bandwidth", seconds(*busy))?;
         }
         Ok(())
     }

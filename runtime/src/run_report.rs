@@ -143,7 +143,7 @@ impl RunReport {
             match steps {
                 1 => format!("{length}, with 1 load-balancing step."),
                 _ => format!(
-                    "{length}, with {}. All panels but {} show step {}{chosen}.",
+                    "{length}, with {}. The panels but {} show step {}{chosen}.",
                     count(steps as u64, "load-balancing step"),
                     if is_recorded { "Steps and Timeline" } else { "Steps" },
                     step.step
@@ -160,7 +160,7 @@ impl RunReport {
             }
         }
         if !is_charged && step.strategy.is_some() {
-            let free = "The virtual time, also of decisions, does not contain the time of the strategy; --strategy-seconds charges it.";
+            let free = "No virtual time passes while a strategy decides; with --strategy-seconds, it does.";
             data.sentences.push(free.into());
         }
         data.run_steps = run_steps;
@@ -191,6 +191,8 @@ fn run_steps(history: &LbHistory) -> Vec<RunStep> {
             sync_points: step.sync_points,
             migrations: step.after.migrations,
             max_over_avg: [&step.before, &step.after].map(|cost| 1.0 + cost.imbalance),
+            hop_bytes: (step.before.communication.zip(step.after.communication))
+                .map(|(before, after)| [before.hop_bytes, after.hop_bytes]),
             period_seconds: each(step, step.period_seconds),
             predicted_seconds: step.after.step_seconds.map(|it| each(step, it)),
             next_seconds: next(at).map(|next| each(next, next.period_seconds)),
@@ -205,7 +207,7 @@ fn why_shown(step: &LbStep, is_followed: bool) -> &'static str {
     match step.after.migrations {
         0 => "; no step moved an element",
         _ if gain > 0.0 && is_followed => {
-            ", with the largest predicted gain of those whose next period was measured"
+            ". Of the steps after which a period was measured, it has the largest predicted gain"
         }
         _ if gain > 0.0 => ", with the largest predicted gain",
         _ => "; no step gained time",
@@ -235,16 +237,15 @@ fn grew(step: &RunStep) -> bool {
 fn delivered(step: &RunStep) -> String {
     let Some(next_seconds) = step.next_seconds else {
         return format!(
-            "The time between sync points was {} before the step; the time after it is not known.",
+            "The time between sync points was {} before this step; the time after it is not known.",
             seconds(step.period_seconds)
         );
     };
-    let predicted = step
-        .predicted_seconds
-        .map(|it| format!(" ({} were predicted from the loads before it)", seconds(it)));
+    let predicted =
+        step.predicted_seconds.map(|it| format!("; predicted from the loads before it: {}", seconds(it)));
     let did = if grew(step) { "grew: it was" } else { "was" };
     format!(
-        "The time between sync points {did} {} before the step, and {} with the step and after it{}.",
+        "The time between sync points {did} {} before this step, and {} after it, with the step itself{}.",
         seconds(step.period_seconds),
         seconds(next_seconds),
         predicted.unwrap_or_default(),
@@ -280,8 +281,8 @@ mod tests {
         assert!(grew(&longer));
         assert_eq!(
             delivered(&longer),
-            "The time between sync points grew: it was 1.00 s before the step, and 1.06 s with the step and after it (500 ms were \
-             predicted from the loads before it)."
+            "The time between sync points grew: it was 1.00 s before this step, and 1.06 s after it, with the step itself; predicted from \
+             the loads before it: 500 ms."
         );
     }
 }

@@ -25,11 +25,13 @@ use equipoise_model::table::count;
 mod choice;
 mod comparison;
 mod predictions;
+mod recommendation;
 mod request;
 mod total;
 
 pub use comparison::Comparison;
 pub use predictions::Predictions;
+pub use recommendation::Recommendation;
 pub use request::{Request, recorded_machine};
 
 /// A recorded step and the result of each strategy.

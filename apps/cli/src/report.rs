@@ -8,7 +8,7 @@ use equipoise_model::table::count;
 use equipoise_model::{Database, Topology};
 use equipoise_report::{Between, Builder, Heat, ReportData, ReportFile};
 use equipoise_strategies::cost::{Metrics, sentence};
-use equipoise_strategies::replay::{Comparison, Replay, Request};
+use equipoise_strategies::replay::{Comparison, Recommendation, Replay, Request};
 
 use crate::cost_table::LoadUnit;
 use crate::program::Tasks;
@@ -91,7 +91,7 @@ impl Replayed {
             added.steps = heat.map(|(_, heat)| heat.clone().finished());
         }
         let mut data = builder.data;
-        if let Some((best, reasons)) = comparison.recommendation() {
+        if let Some(Recommendation { strategy: best, lead, reasons }) = comparison.recommendation() {
             data.recommended = data.placements.iter().position(|it| it.name == best);
             if let Some(at) = data.recommended {
                 let choices = request.choices();
@@ -100,12 +100,9 @@ impl Replayed {
                 let best = &mut data.placements[at];
                 best.between = Between::all(database, &**machine, &best.pe_of, strategy)?;
             }
-            // The page begins with the gain and what may contradict it; the others are on its overview.
-            let is_lead = |reason: &&String| reason.starts_with("But ");
-            let lead = 1 + usize::from(reasons.get(1).filter(is_lead).is_some());
-            let (lead, others) = reasons.split_at(lead.min(reasons.len()));
-            data.sentences.push([&[format!("Recommended: {best}.")], lead].concat().join(" "));
-            data.sentences.extend_from_slice(others);
+            // The page begins with the lead; the reasons are on its overview.
+            data.sentences.push(format!("Recommended: {best}. {}", lead.join(" ")));
+            data.sentences.extend(reasons);
         }
         let summary = &replay.database;
         if several {

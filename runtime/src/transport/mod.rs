@@ -1,5 +1,5 @@
-//! Transports run the PEs and carry messages between them. Only this module and the mailboxes
-//! ([`inbox`](crate::inbox)) depend on threads, channels and networks.
+//! Transports run the PEs and carry messages between them. What carries messages depends on threads, channels and networks
+//! only here and in the mailboxes ([`inbox`](crate::inbox)).
 //!
 //! A transport
 //! 1. makes a `PeCx` for each of its PEs, with the carrier of its messages, and calls

@@ -47,7 +47,8 @@ impl Replay {
     /// The recommended strategy and the reason.
     #[getter]
     fn recommendation(&self) -> Option<(String, String)> {
-        self.comparison.recommendation().map(|(best, reasons)| (best, reasons.join(" ")))
+        let recommended = self.comparison.recommendation()?;
+        Some((recommended.strategy, [recommended.lead, recommended.reasons].concat().join(" ")))
     }
 
     fn __str__(&self) -> String {

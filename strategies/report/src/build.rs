@@ -11,7 +11,7 @@ use equipoise_strategies::cost::{Metrics, link_loads};
 
 use crate::data::{Objects, Pes, Placement, ReportData, VERSION, rounded};
 use crate::machine::Drawing;
-use crate::matrix::{Participants, half_senders, matrix};
+use crate::matrix::{Participants, fixed_senders_part, half_senders, matrix};
 
 /// The digits of loads and times.
 const DIGITS: i32 = 4;
@@ -64,7 +64,8 @@ impl<'a> Builder<'a> {
             matrix: has_messages.then(|| matrix(database, &participants, &on_one, 1)),
             senders: participants.senders.clone(),
             receivers: participants.receivers.clone(),
-            half_senders: has_messages.then(|| half_senders(database)).flatten(),
+            half_senders: half_senders(database),
+            fixed_senders_part: fixed_senders_part(database),
             heaviest_edges: heaviest_edges(database),
             machine: (has_messages && has_links).then(|| drawing.machine.clone()),
             ..ReportData::default()

@@ -10,7 +10,7 @@ use crate::between::Between;
 use crate::heat::Heat;
 
 /// The version of the document.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// All numbers of a report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -44,6 +44,8 @@ pub struct ReportData {
     pub receivers: Vec<u32>,
     /// The fewest objects that together send half of the bytes between objects; none if there are none.
     pub half_senders: Option<u32>,
+    /// The part of the bytes between objects that objects send which cannot move; none if there are no such bytes.
+    pub fixed_senders_part: Option<f64>,
     /// The edges with the most bytes: (sender, receiver, bytes), of which both ends are objects.
     pub heaviest_edges: Vec<(u32, u32, u64)>,
     /// The links that the page draws; none if there are no messages.
@@ -79,6 +81,8 @@ pub struct RunStep {
     pub migrations: u64,
     /// The largest load over the average, with the loads of the period before the step: before and after it.
     pub max_over_avg: [f64; 2],
+    /// The hop-bytes of the messages of that period: before and after the step; none if there are no messages.
+    pub hop_bytes: Option<[u128; 2]>,
     /// The measured time of the period before the step.
     pub period_seconds: f64,
     /// The predicted time of a period with the loads of the one before and the placement after the step, if costs of messages are known.

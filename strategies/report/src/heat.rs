@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::data::rounded;
+
 /// The largest number of rows, and of columns.
 pub const MAX_BINS: usize = 512;
 
@@ -14,9 +16,11 @@ pub struct Heat {
     pub rows: usize,
     /// By column: the number of its first step, or the time where it begins.
     pub columns: Vec<f64>,
-    /// The value of 1,000 in `cells`: seconds, or a part of the time.
+    /// By column: its largest value, in seconds or as a part of the time.
+    pub scales: Vec<f64>,
+    /// The largest of `scales`.
     pub largest: f64,
-    /// Values, column by column, in thousandths of `largest`.
+    /// Values, column by column, in thousandths of the largest value of the column.
     pub cells: Vec<u16>,
     /// By column: max/avg of its step, of several steps the largest; empty if values are no loads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -28,7 +32,6 @@ pub struct Heat {
     #[serde(rename = "steps_per_column")]
     stride: usize,
     /// Steps so far.
-    #[serde(skip)]
     steps: usize,
 }
 
@@ -82,11 +85,14 @@ impl Heat {
 
     /// With the cells that are written.
     pub fn finished(mut self) -> Heat {
-        let largest = self.values.iter().fold(0.0f32, |all, &value| all.max(value));
-        self.largest = f64::from(largest);
-        let thousandths =
-            |&value: &f32| if largest > 0.0 { (1000.0 * value / largest).round() as u16 } else { 0 };
-        self.cells = self.values.iter().map(thousandths).collect();
+        for column in self.values.chunks(self.rows.max(1)) {
+            let scale = column.iter().fold(0.0f32, |all, &value| all.max(value));
+            let thousandths =
+                |&value: &f32| if scale > 0.0 { (1000.0 * value / scale).round() as u16 } else { 0 };
+            self.cells.extend(column.iter().map(thousandths));
+            self.scales.push(rounded(scale.into(), 4));
+        }
+        self.largest = self.scales.iter().copied().fold(0.0, f64::max);
         self
     }
 }
@@ -106,9 +112,10 @@ mod tests {
         let heat = heat.finished();
         assert_eq!((heat.pes_per_row, heat.rows, heat.columns.len()), (2, 500, 375));
         assert_eq!((heat.columns[1], heat.largest), (4.0, 4.0));
-        assert_eq!(heat.cells.iter().filter(|&&cell| cell == 1000).count(), 1);
-        assert_eq!(heat.cells[1234 / 4 * 500 + 499], 1000);
-        assert_eq!((heat.cells[0], heat.cells[499]), (250, 500));
+        assert_eq!((heat.steps, heat.scales[1234 / 4], heat.scales[0]), (1500, 4.0, 2.0));
+        let cells = |column: usize| &heat.cells[column * 500..][..500];
+        assert_eq!((cells(0)[0], cells(0)[499]), (500, 1000), "thousandths of the largest load of the step");
+        assert_eq!((cells(1234 / 4)[0], cells(1234 / 4)[499]), (250, 1000));
         assert_eq!([0, 1234 / 4].map(|column| heat.max_over_avg[column]), [2.0, 4.0]);
         assert_eq!(heat.max_over_avg.len(), 375);
     }

@@ -14,6 +14,7 @@ mod matrix;
 mod page;
 pub mod perfetto;
 pub mod timeline;
+mod windows;
 
 pub use between::Between;
 pub use build::Builder;

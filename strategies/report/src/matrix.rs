@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use equipoise_model::Database;
 use equipoise_model::database::End;
 
-use crate::data::Matrix;
+use crate::data::{Matrix, rounded};
 use crate::heat::MAX_BINS;
 
 /// The objects that rows and columns of matrices stand for.
@@ -70,14 +70,34 @@ pub(crate) fn matrix(database: &Database, participants: &Participants, pe_of: &[
     matrix
 }
 
-/// The fewest objects that together send half of the bytes between objects, without those to themselves; none if there are none.
-pub(crate) fn half_senders(database: &Database) -> Option<u32> {
-    let mut sent = vec![0u128; database.objects.len()];
+/// By object: the bytes that it sends to other objects.
+fn sent(database: &Database) -> Vec<u128> {
+    let mut sent = vec![0; database.objects.len()];
     for edge in database.edges.iter().filter(|edge| edge.from != edge.to) {
         if let (End::Object(from), End::Object(_)) = (edge.from, edge.to) {
             sent[from as usize] += u128::from(edge.bytes);
         }
     }
+    sent
+}
+
+/// The part of the bytes between objects, without those to themselves, that objects send which cannot move; none if there are none.
+pub(crate) fn fixed_senders_part(database: &Database) -> Option<f64> {
+    let sent = sent(database);
+    let total: u128 = sent.iter().sum();
+    let fixed: u128 = database
+        .objects
+        .iter()
+        .zip(&sent)
+        .filter(|(object, _)| !object.migratable)
+        .map(|(_, sent)| sent)
+        .sum();
+    (total > 0).then(|| rounded(fixed as f64 / total as f64, 4))
+}
+
+/// The fewest objects that together send half of the bytes between objects, without those to themselves; none if there are none.
+pub(crate) fn half_senders(database: &Database) -> Option<u32> {
+    let mut sent = sent(database);
     sent.sort_unstable_by_key(|&bytes| Reverse(bytes));
     let total: u128 = sent.iter().sum();
     let mut sum = 0;
@@ -142,7 +162,11 @@ mod tests {
         assert_eq!((found.rows, found.columns, found.ends), (3, 3, [4, 16]));
         assert_eq!((found.gaps, found.levels), (vec![3, 4], vec![16, 8]));
         assert_eq!(half_senders(&database), Some(1), "object 0 sends 16 of 20 bytes");
-        assert_eq!(half_senders(&Database { edges: Vec::new(), ..database.clone() }), None);
+        let mut fixed = database.clone();
+        fixed.objects[0].migratable = false;
+        assert_eq!([&database, &fixed].map(fixed_senders_part), [Some(0.0), Some(0.8)]);
+        let silent = Database { edges: Vec::new(), ..database.clone() };
+        assert_eq!((half_senders(&silent), fixed_senders_part(&silent)), (None, None));
 
         // One of three objects sends, so that there is one row.
         let database =

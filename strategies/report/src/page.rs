@@ -10,8 +10,10 @@ const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 
 /// The scripts, in the order in which they run; each begins with a comment on its purpose.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 12] = [
     include_str!("page/base.js"),
+    include_str!("page/picture.js"),
+    include_str!("page/table.js"),
     include_str!("page/summary.js"),
     include_str!("page/loads.js"),
     include_str!("page/heat.js"),

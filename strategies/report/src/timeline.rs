@@ -4,18 +4,16 @@ use equipoise_network::trace::{Step, Trace};
 
 use crate::data::rounded;
 use crate::heat::{Heat, MAX_BINS};
+use crate::windows::{WINDOWS, Windows};
 
 /// Which part of each of 512 intervals every PE worked. Work at speeds other than 1 takes the time that it would take at speed 1.
 /// The columns are times since the begin of the run, of which the trace may have only the end.
 pub fn timeline(trace: &Trace) -> Option<Heat> {
     let pes = trace.pes as usize;
-    if trace.executions.is_empty() || trace.seconds <= 0.0 {
-        return None;
-    }
-    let width = trace.seconds / MAX_BINS as f64;
+    let windows = Windows::new(trace.seconds).filter(|_| !trace.executions.is_empty())?;
     let pes_per_row = pes.div_ceil(MAX_BINS).max(1);
     let rows = pes.div_ceil(pes_per_row);
-    let mut busy = vec![0.0; MAX_BINS * rows];
+    let mut busy = vec![0.0; WINDOWS * rows];
     for execution in &trace.executions {
         let work: f64 = execution
             .steps
@@ -26,27 +24,23 @@ pub fn timeline(trace: &Trace) -> Option<Heat> {
             })
             .sum();
         let begin = execution.begin_seconds;
-        let end = (begin + work).min(trace.seconds);
-        let first = ((begin / width) as usize).min(MAX_BINS - 1);
-        let last = ((end / width) as usize).min(MAX_BINS - 1);
-        for column in first..=last {
-            let inside = end.min((column + 1) as f64 * width) - begin.max(column as f64 * width);
+        for (column, seconds) in windows.parts(begin, begin + work) {
             let row = execution.pe as usize / pes_per_row;
             if let Some(cell) = busy.get_mut(column * rows + row) {
-                *cell += inside.max(0.0);
+                *cell += seconds;
             }
         }
     }
     let mut heat = Heat::default();
-    for column in 0..MAX_BINS {
+    for (column, begin) in windows.begins().enumerate() {
         let parts: Vec<f64> = (0..pes)
             .map(|pe| {
                 let row = pe / pes_per_row;
                 let in_row = pes_per_row.min(pes - row * pes_per_row) as f64;
-                (busy[column * rows + row] / (width * in_row)).min(1.0)
+                (busy[column * rows + row] / (windows.seconds * in_row)).min(1.0)
             })
             .collect();
-        heat.push(trace.details.begins_seconds + column as f64 * width, &parts, None);
+        heat.push(trace.details.begins_seconds + begin, &parts, None);
     }
     Some(heat.finished())
 }

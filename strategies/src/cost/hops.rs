@@ -1,4 +1,6 @@
 //! The distances that the bytes of a placement travel, and a lower bound of their sum.
+//!
+//! The bound holds for limits of the number of objects on a PE. `PoiseLB` has another one, for limits of loads (`poise/bound.rs`).
 
 use rayon::prelude::*;
 

@@ -1,4 +1,4 @@
-//! A lower bound of hop-bytes for placements within the capacities.
+//! A lower bound of hop-bytes for placements within the capacities, which are loads. That of `cost/hops.rs` holds for numbers of objects.
 //!
 //! Next to an object, a PE has limited room for its partners. The traffic with partners that do not fit travels at least
 //! the shortest distance between PEs. If partners may be divided, this is a fractional knapsack (G. B. Dantzig,

@@ -9,56 +9,43 @@ use super::problem::Problem;
 use crate::cost::Metrics;
 use crate::cost::mcf::link_seconds;
 
-/// The assignment, with notes on its gain and costs, and with the lower bound.
+/// The assignment, with notes on its gain and costs, and with the lower bound. With `is_timed`, distances were times of a byte, so that what
+/// was minimised is the time of all links, which has no bound.
 pub(super) fn report(
     problem: &Problem,
     database: &Database,
     topology: &dyn Topology,
     block_of: &[u32],
+    is_timed: bool,
 ) -> Assignment {
-    let pe_of = problem.placement(database, block_of);
-    let hop_bytes =
-        |metrics: &Metrics| metrics.communication.map_or(0, |communication| communication.hop_bytes) as f64;
-    let before = hop_bytes(&Metrics::of(database, topology, &database.placement()));
-    let metrics = Metrics::of(database, topology, &pe_of);
-    let after = hop_bytes(&metrics);
-    let bound = cost_bound(problem, problem.most_load(block_of)) as f64;
-    let least = (bound / problem.machine.last().scale as f64 * problem.unit).floor();
-    debug_assert!(least <= after, "the lower bound is {least} hop-bytes, and this placement has {after}");
-    Assignment {
-        notes: vec![
-            Note::new("hop-bytes before", before),
-            Note::new("hop-bytes after", after),
+    let placements = [database.placement(), problem.placement(database, block_of)];
+    let all = placements.each_ref().map(|pe_of| Metrics::of(database, topology, pe_of));
+    let hop_bytes = all
+        .each_ref()
+        .map(|metrics| metrics.communication.map_or(0, |communication| communication.hop_bytes) as f64);
+    let (notes, sentence) = if is_timed {
+        let seconds = placements
+            .each_ref()
+            .map(|pe_of| link_seconds(database, topology, pe_of).into_iter().sum::<f64>());
+        let notes = vec![
+            Note::new("link_seconds before", seconds[0]),
+            Note::new("link_seconds after", seconds[1]),
+            Note::new("hop-bytes after", hop_bytes[1]),
+        ];
+        (notes, sentence("Bytes over bandwidth, summed over all links,", seconds, "", &all[1]))
+    } else {
+        let bound = cost_bound(problem, problem.most_load(block_of)) as f64;
+        let least = (bound / problem.machine.last().scale as f64 * problem.unit).floor();
+        debug_assert!(least <= hop_bytes[1], "the lower bound is {least} hop-bytes of {}", hop_bytes[1]);
+        let notes = vec![
+            Note::new("hop-bytes before", hop_bytes[0]),
+            Note::new("hop-bytes after", hop_bytes[1]),
             Note::new("hop-bytes at least", least),
-        ],
-        sentence: Some(sentence("Hop-bytes", [before, after], &bound_text(before, least), &metrics)),
-        ..Assignment::new(pe_of)
-    }
-}
-
-/// The same where links have different bandwidths, so that the times of links were minimised in place of hop-bytes. There is no bound.
-pub(super) fn report_times(
-    problem: &Problem,
-    database: &Database,
-    topology: &dyn Topology,
-    block_of: &[u32],
-) -> Assignment {
-    let pe_of = problem.placement(database, block_of);
-    let seconds = |pe_of: &[u32]| link_seconds(database, topology, pe_of).into_iter().sum::<f64>();
-    let present = database.placement();
-    let (before, after) = (seconds(&present), seconds(&pe_of));
-    let metrics = Metrics::of(database, topology, &pe_of);
-    let hop_bytes = metrics.communication.map_or(0, |communication| communication.hop_bytes) as f64;
-    let what = "Bytes over bandwidth, summed over all links,";
-    Assignment {
-        notes: vec![
-            Note::new("link_seconds before", before),
-            Note::new("link_seconds after", after),
-            Note::new("hop-bytes after", hop_bytes),
-        ],
-        sentence: Some(sentence(what, [before, after], "", &metrics)),
-        ..Assignment::new(pe_of)
-    }
+        ];
+        (notes, sentence("Hop-bytes", hop_bytes, &bound_text(hop_bytes[0], least), &all[1]))
+    };
+    let [_, pe_of] = placements;
+    Assignment { notes, sentence: Some(sentence), ..Assignment::new(pe_of) }
 }
 
 /// The end of the sentence on a lower bound.

@@ -7,7 +7,7 @@ use super::machine::Distances;
 use super::machine::timed::Timed;
 use super::objective::{MAX_GAMMA, measured_gamma, migration_costs};
 use super::problem::Problem;
-use super::report::{report, report_times};
+use super::report::report;
 use super::settings::{Quality, Settings};
 use super::{Solver, between};
 use crate::descriptor::Recipe;
@@ -163,10 +163,7 @@ impl PoiseLb {
         if self.links {
             solver.relieve_links(&problem, &mut block_of);
         }
-        let answer = match timed {
-            Some(_) => report_times(&problem, database, topology, &block_of),
-            None => report(&problem, database, topology, &block_of),
-        };
+        let answer = report(&problem, database, topology, &block_of, timed.is_some());
         look(&solver, &problem, &block_of, &answer);
         Ok(answer)
     }

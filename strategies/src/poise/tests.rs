@@ -261,6 +261,20 @@ fn links_on_reduces_the_busiest_link_for_few_hop_bytes() {
     assert!(on.0 <= off.0 && on.1 <= 1.01 * off.1, "{off:?} became {on:?}");
 }
 
+/// The links of one dimension need twice as long for a byte, so those with the most bytes are not the busiest ones.
+#[test]
+fn links_on_counts_bandwidths() {
+    let tasks = graph::load("random:n=64,degree=5").expect("a graph").remap(12);
+    let spec = "mesh:4x3/2e9:1e9";
+    let machine = topology::parse(spec).expect("a mesh");
+    let place = |links: &str| {
+        let answer = assign_on(&format!("PoiseLB:gamma=0,links={links}"), &tasks, spec).expect("an answer");
+        crate::cost::mcf::cost(&tasks, &*machine, &answer.pe_of)
+    };
+    let (off, on) = (place("off"), place("on"));
+    assert!(on < off, "{off} s became {on} s");
+}
+
 #[test]
 fn mappings_are_near_the_best_known() {
     for (file, spec, limit) in [

@@ -7,10 +7,10 @@ use serde::{Serialize, Serializer};
 use equipoise_model::database::Summary;
 use equipoise_model::table::{aligned, bytes, count, pairs, seconds};
 
-use super::choice::{best, reasons};
-use super::{Replay, Row, total::total};
+use super::recommendation::recommend;
+use super::{Recommendation, Replay, Row, total::total};
+use crate::cost::Metrics;
 use crate::cost::catalogue::{self, Subject};
-use crate::cost::{Metrics, sentence};
 
 /// The results of each strategy at each replayed step.
 ///
@@ -52,13 +52,9 @@ impl Comparison {
         }
     }
 
-    /// The recommended strategy over all steps, and why it is recommended, in sentences.
-    pub fn recommendation(&self) -> Option<(String, Vec<String>)> {
-        let all = self.total();
-        let steps = self.replays.len();
-        let best = best(&all.strategies, self.horizon, steps)?;
-        let gain = (steps == 1).then(|| sentence(&all.before, &best.after));
-        Some((best.name.clone(), gain.into_iter().chain(reasons(best, &all, steps)).collect()))
+    /// The recommended strategy over all steps; `None` if no strategy has an answer.
+    pub fn recommendation(&self) -> Option<Recommendation> {
+        recommend(&self.total(), self.horizon, self.replays.len())
     }
 }
 
@@ -134,9 +130,8 @@ impl Comparison {
         writeln!(f, "\nStep {}: {objects} with a total load of {load}{communication}.", database.step)?;
         replay.remapped().map_or(Ok(()), |sentence| writeln!(f, "{sentence}"))?;
         self.show_answers(f, replay)?;
-        let Some(best) = best(&replay.strategies, self.horizon, 1) else { return Ok(()) };
-        write!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
-        show_reasons(f, &reasons(best, replay, 1))?;
+        let Some(recommended) = recommend(replay, self.horizon, 1) else { return Ok(()) };
+        write!(f, "\n{recommended}")?;
         for row in &replay.strategies {
             if let Some(sentence) = &row.sentence {
                 writeln!(f, "{}: {sentence}", row.name)?;
@@ -149,17 +144,8 @@ impl Comparison {
         let (all, steps) = (total(&self.replays), self.replays.len());
         writeln!(f, "\nAll {steps} steps together (each is replayed independently).")?;
         self.show_answers(f, &all)?;
-        let Some(best) = best(&all.strategies, self.horizon, steps) else { return Ok(()) };
-        write!(
-            f,
-            "\nRecommended: {}. The largest loads of the steps sum to {} instead of {}; an ideal balance \
-             gives {}.",
-            best.name,
-            seconds(best.after.max_load_seconds),
-            seconds(all.before.max_load_seconds),
-            seconds(all.before.average_load_seconds),
-        )?;
-        show_reasons(f, &reasons(best, &all, steps))
+        let Some(recommended) = recommend(&all, self.horizon, steps) else { return Ok(()) };
+        write!(f, "\n{recommended}")
     }
 
     /// The table, and below it the strategies without an answer.
@@ -205,12 +191,6 @@ fn rows(name: &str, before: &Metrics, strategies: &[Row]) -> String {
         table.push(named.into_iter().chain(costs).collect());
     }
     aligned(&table)
-}
-
-/// Ends the line of a recommendation with the reasons, each on a line of its own.
-fn show_reasons(f: &mut fmt::Formatter<'_>, reasons: &[String]) -> fmt::Result {
-    reasons.iter().try_for_each(|reason| write!(f, "\n{reason}"))?;
-    writeln!(f)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ function enoughMigrations(points, text) {
   const last = points.at(-1), first = points.find((point) => point.max_over_avg <= 1.01 * last.max_over_avg);
   if (!first.migrations || 2 * first.migrations > last.migrations) return "";
   const rest = first.hop_bytes > last.hop_bytes ? `; the others lower hop-bytes from ${text(first.hop_bytes)} to ${text(last.hop_bytes)}` : "";
-  return `With ${first.migrations.toLocaleString("en")} of ${countText(last.migrations, "migration")}, max/avg is already ${first.max_over_avg.toFixed(3)}${rest}.`;
+  return `With ${first.migrations} of ${countText(last.migrations, "migration")}, max/avg is already ${first.max_over_avg.toFixed(3)}${rest}.`;
 }
 /** Curves of hop-bytes and max/avg by migrations, each as a part of its value before. */
 function fewerMigrations(it) {
@@ -33,7 +33,7 @@ function fewerMigrations(it) {
     `<line x1="${left}" x2="${left + wide}" y1="${y(value)}" y2="${y(value)}" stroke="var(--line)"/>` +
     `<text x="${left - 6}" y="${y(value) + 4}" text-anchor="end">${100 * value} %</text>`);
   const axis = migrationMarks(last.migrations, wide).map((n) => `<line x1="${x(n)}" x2="${x(n)}" y1="${above + high}" y2="${above + high + 5}" stroke="var(--dim)"/>` +
-    `<text x="${x(n)}" y="${above + high + 18}" text-anchor="middle">${n.toLocaleString("en")}</text>`).join("") +
+    `<text x="${x(n)}" y="${above + high + 18}" text-anchor="middle">${n}</text>`).join("") +
     `<text x="${left + wide / 2}" y="${above + high + 36}" text-anchor="middle">migrations (axis of square roots)</text>`;
   // Names of curves that end close to each other are one line apart.
   const ends = costs.map(([key]) => y(part(last, key)));
@@ -47,9 +47,12 @@ function fewerMigrations(it) {
   });
   const picture = svg(left + wide + 190, above + high + 42, `${names.join(" and ")} of placements with fewer migrations`,
     grid.join("") + axis + curves.join(""));
-  const rows = () => points.map((point) => [point.migrations, ...costs.map(([key, , , text]) => ({ value: point[key], text: text(point[key]) }))]);
+  const rows = () => points.map((point) => [point.migrations, ...costs.map(([key, , , text]) => cell(point[key], text))]);
   const enough = [enoughMigrations(points, bytesText)].filter(Boolean);
   return make("div", {}, make("h3", {}, "with fewer migrations"), ...enough.map((sentence) => make("p", {}, sentence)), picture,
-    make("p", { class: "note" }, `Each point is the placement with the least load that was found with at most this number of migrations; of equal loads, that with the fewest hop-bytes. --max-moves chooses among them. The last one is ${it.name}. 100 % is the cost of the placement before.`),
+    make("p", { class: "note" }, [
+      `Each point is a placement on the way from the placement before to that of ${it.name}, with the least load that the search of ${it.name} found for this number of migrations.`,
+      "Other strategies may find better ones with as few. --max-moves chooses among them. 100 % is the cost of the placement before.",
+    ].join(" ")),
     asText("Placements with fewer migrations as a table", () => table("fewer migrations", ["migrations", ...names], rows())));
 }

@@ -10,7 +10,7 @@ function bars(title, labels, series) {
 }
 /** Bars, and what they show as a table, whose first column is `what`. */
 function barsAndTable(what, title, labels, series) {
-  const rows = () => labels.map((label, i) => [{ value: i, text: label }, ...series.map(({ values }) => ({ value: values[i], text: bytesText(values[i]) }))]);
+  const rows = () => labels.map((label, i) => [cell(i, () => label), ...series.map(({ values }) => cell(values[i], bytesText))]);
   return [bars(`Bytes by ${what}`, labels, series), asText(title, () => table(title, [what, ...series.map(({ name }) => `bytes ${name}`)], rows()))];
 }
 const distances = {

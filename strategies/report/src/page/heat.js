@@ -1,6 +1,6 @@
 // Panels 3 and 8: PEs over steps with a slider, and PEs over time.
 /** The chosen column of the panel Steps; none until the panel is drawn. */
-let column = null;
+let chosen = null;
 const rowLabels = (heat) => middles(heat.rows, (row) => row * heat.pes_per_row);
 /**
  * A picture of a heat map, `whole` pixels wide with its labels, on the scale from `low` to `top`. `columns` are the labels of its columns.
@@ -27,14 +27,13 @@ function heatPicture(heat, [low, top], whole, label, say, columns, marks = () =>
     }
     context.setLineDash([]);
   };
-  const at = (x, y) => x < margin || y < head ? "" : say(Math.min(n - 1, Math.floor((x - margin) / wide * n)), Math.min(heat.rows - 1, Math.floor((y - head) / high * heat.rows)));
-  return picture(whole, head + high, label, draw, at, [margin, head, wide / n, high / heat.rows]);
+  return picture(whole, head + high, label, draw, say, [margin, head, wide / n, high / heat.rows, n, heat.rows]);
 }
 const rowName = (heat, row) => {
-  const first = row * heat.pes_per_row, last = Math.min(data.pes.nodes.length || Infinity, first + heat.pes_per_row) - 1;
+  const first = row * heat.pes_per_row, last = Math.min(peCount() || Infinity, first + heat.pes_per_row) - 1;
   return first === last ? peName(first) : `PEs ${first} to ${last}`;
 };
-const valueOf = (heat, c, r) => heat.cells[c * heat.rows + r] / 1000 * heat.largest;
+const valueOf = (heat, c, r) => heat.cells[c * heat.rows + r] / 1000 * heat.scales[c];
 const columnOf = (heat, c) => Array.from({ length: heat.rows }, (_, r) => valueOf(heat, c, r));
 const axisOf = (heat, from, to) => make("div", { class: "axis" }, `Across: ${from} to ${to}. Down: ${rowName(heat, 0)} to ${rowName(heat, heat.rows - 1)}.`);
 /** Round times from `begin` to `end`, about eight, as places and texts with the digits in which they differ. */
@@ -45,6 +44,10 @@ function timeLabels(begin, end) {
   const times = Array.from({ length: Math.floor(end / step) - first + 1 }, (_, i) => (first + i) * step);
   return times.map((time) => [(time - begin) / (end - begin), `${(time / size).toFixed(places)} ${unit}`]);
 }
+/** The step of a column, or the steps that share it. */
+function stepsOf({ columns, steps_per_column: shared }, c) {
+  return shared === 1 ? String(columns[c]) : c + 1 < columns.length ? `${columns[c]} to ${columns[c + 1] - 1}` : `${columns[c]} and following`;
+}
 /** Bars of the loads of all rows at the chosen step. */
 function stepPicture(heat, top, name, ink) {
   const wide = 560 - margin, high = 90, each = wide / heat.rows;
@@ -52,13 +55,11 @@ function stepPicture(heat, top, name, ink) {
     labelAxes(context, [margin, head, wide, high], rowLabels(heat), [[0, loadText(top)], [1, "0"]]);
     context.translate(margin, head);
     context.fillStyle = variable(ink);
-    columnOf(heat, column).forEach((load, row) =>
+    columnOf(heat, chosen).forEach((load, row) =>
       context.fillRect(row * each, high * (1 - load / top), Math.max(0.5, each - (each > 4 ? 1 : 0)), high * load / top));
   };
-  return picture(560, head + high, `Load of PEs at the chosen step, ${name}`, draw, (x) => {
-    const row = Math.min(heat.rows - 1, Math.floor((x - margin) / each));
-    return row < 0 ? "" : `${rowName(heat, row)}: ${loadText(valueOf(heat, column, row))}`;
-  }, [margin, head, each, high]);
+  return picture(560, head + high, `Load of PEs at the chosen step, ${name}`, draw,
+    (row) => `${rowName(heat, row)}: ${loadText(valueOf(heat, chosen, row))}`, [margin, head, each, high, heat.rows, 1]);
 }
 /** The first, the last and the largest max/avg of all steps. */
 function course({ max_over_avg: all }) {
@@ -74,35 +75,36 @@ const steps = {
     if (data.placements.length && after().steps) maps.push([after().steps, `after each step (${after().name}), computed from the loads before it`, "--after"]);
     const top = Math.max(...maps.map(([heat]) => heat.largest)) || 1, last = data.steps.columns.length - 1;
     // From the least load, so that differences can be seen, but small ones do not look large.
-    const low = Math.min(0.9 * top, ...maps.map(([heat]) => heat.cells.reduce((a, b) => a < b ? a : b) / 1000 * heat.largest));
+    const low = maps.reduce((low, [heat]) => heat.columns.reduce((low, _, c) => Math.min(low, ...columnOf(heat, c)), low), 0.9 * top);
     // The step of the other panels, or the column that it shares with others.
     const home = Math.max(0, data.steps.columns.findLastIndex((step) => step <= data.step));
-    column = Math.min(column ?? home, last);
-    const words = make("output", { "aria-live": "polite" });
+    chosen = Math.min(chosen ?? home, last);
+    const hasOthers = data.placements.length > 0, words = make("output", { "aria-live": "polite" });
     const describe = () => {
-      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))} (${heat.steps_per_column > 1 ? "at most " : ""}max/avg ${heat.max_over_avg[column].toFixed(3)})${maps.length > 1 ? [" before", " after"][k] : ""}`).join(", ")}` +
-        (column === home && data.placements.length ? " (the step of the other panels)" : "");
+      const most = maps.map(([heat], k) => {
+        const ratio = `${heat.steps_per_column > 1 ? "at most " : ""}max/avg ${heat.max_over_avg[chosen].toFixed(3)}`;
+        return `${loadText(heat.scales[chosen])} (${ratio})${maps.length > 1 ? [" before", " after"][k] : ""}`;
+      });
+      words.textContent = ` ${stepsOf(data.steps, chosen)}: largest load ${most.join(", ")}${chosen === home && hasOthers ? " (the step of the other panels)" : ""}`;
     };
-    const marks = () => [[home, home + 1, [5, 4]], [column, column + 1, []]];
+    const marks = () => [...(hasOthers ? [[home, home + 1, [5, 4]]] : []), [chosen, chosen + 1, []]];
     // Only the pictures are painted again, because a slider that is replaced would not follow the mouse.
-    const slider = make("input", { type: "range", min: 0, max: last, value: column, "aria-label": "Step", oninput: (event) => {
-      column = Number(event.target.value);
+    const slider = make("input", { type: "range", min: 0, max: last, value: chosen, "aria-label": "Step", oninput: (event) => {
+      chosen = Number(event.target.value);
       describe();
       section.querySelectorAll("canvas").forEach((canvas) => canvas.paint());
     } });
     describe();
-    section.append(make("label", {}, "Step ", slider, words));
+    section.append(make("label", { class: "step" }, "Step ", slider, words));
     const holder = make("div", { class: "pair" });
     for (const [heat, name, ink] of maps) {
-      const say = (c, r) => `Step ${heat.columns[c]}, ${rowName(heat, r)}: ${loadText(valueOf(heat, c, r))}`;
-      holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, [low, top], 560, `Load of PEs at ${heat.columns.length} steps, ${name}`, say, middles(heat.columns.length, (c) => heat.columns[c]), marks),
+      const say = (c, r) => `Step ${stepsOf(heat, c)}, ${rowName(heat, r)}: ${loadText(valueOf(heat, c, r))}`;
+      holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, [low, top], 560, `Load of PEs at ${countText(heat.steps, "step")}, ${name}`, say, middles(heat.columns.length, (c) => heat.columns[c]), marks),
         axisOf(heat, `step ${heat.columns[0]}`, heat.columns.at(-1)), make("h3", {}, "loads of PEs at the chosen step"), stepPicture(heat, top, name, ink)));
     }
-    const rows = () => data.steps.columns.map((step, c) => [step, ...maps.flatMap(([heat]) => {
-      const most = largest(columnOf(heat, c)), ratio = heat.max_over_avg[c];
-      return [{ value: most, text: loadText(most) }, { value: ratio, text: ratio.toFixed(3) }];
-    })]);
-    section.append(legend("cividis", loadText(low), loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (data.placements.length ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
+    const rows = () => data.steps.columns.map((step, c) => [{ value: step, text: stepsOf(data.steps, c) },
+      ...maps.flatMap(([heat]) => [cell(heat.scales[c], loadText), cell(heat.max_over_avg[c], (ratio) => ratio.toFixed(3))])]);
+    section.append(legend("cividis", loadText(low), loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (hasOthers ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
       table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `max/avg ${when}`])], rows())));
     const courses = maps.map(([heat], k) => `${["before", "after"][k]} ${k ? "it" : "a step"}: ${course(heat)}`);
     return `max/avg ${courses.join("; ")}.`;
@@ -119,7 +121,7 @@ function drawTimeline(section, heat, name, steps) {
   section.append(heatPicture(heat, [0, 1], 1120, `Which part of the time each PE was busy${name && `, ${name}`}`, say, timeLabels(begin, end), marks), axisOf(heat, `time ${secondsText(begin)}`, secondsText(end)));
   if (steps.length) section.append(make("div", { class: "axis" }, `Triangles: load-balancing steps ${steps.slice(0, 12).map(([number, seconds]) => `${number} (${secondsText(seconds)})`).join(", ")}${steps.length > 12 ? ", .." : ""}. There, PE 0 may be busy with the decision.`));
   section.append(make("div", { class: "axis" }, "The recording lasts from the first event to the last one, which may be shorter than the run."));
-  section.append(asText(`Timeline as a table${name && `, ${name}`}`, () => table(`timeline ${name}`, ["PE", "busy"], busy.map((part, r) => [{ value: r, text: rowName(heat, r) }, { value: part, text: percentText(part) }]))));
+  section.append(asText(`Timeline as a table${name && `, ${name}`}`, () => table(`timeline ${name}`, ["PE", "busy"], busy.map((part, r) => [cell(r, () => rowName(heat, r)), cell(part, percentText)]))));
   return busy.reduce((sum, part) => sum + part, 0) / heat.rows;
 }
 const timeline = {
@@ -128,7 +130,7 @@ const timeline = {
   lacks: "It needs a run with --record or --perfetto.",
   draw(section) {
     const all = data.recorded_timeline ? [[data.recorded_timeline, "recorded", data.timeline_steps], [data.timeline, "simulated", []]] : [[data.timeline, "", data.timeline_steps]];
-    section.append(legend("cividis", "not busy", "busy", "part of the time"));
+    section.append(legend("cividis", "0 %", "100 %", "part of the time that a PE is busy"));
     const means = all.map(([heat, name, steps]) => `${percentText(drawTimeline(section, heat, name, steps))}${name && ` (${name})`}`);
     const begin = all[0][0].columns[0];
     return `PEs are busy ${means.join(", ")} of the time on average; otherwise they wait, or handle messages.${begin > 0 ? ` The recording begins at ${secondsText(begin)}; earlier events were dropped.` : ""}`;

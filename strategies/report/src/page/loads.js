@@ -2,7 +2,7 @@
 let sorted = false;
 /** By PE: its heaviest objects, up to three. */
 function heaviest(placement) {
-  const lists = data.pes.nodes.map(() => []);
+  const lists = Array.from({ length: peCount() }, () => []);
   const load = data.objects.load_seconds;
   placement.pe_of.forEach((pe, i) => {
     const list = lists[pe];
@@ -48,13 +48,12 @@ function loadPicture(it, name, order, top) {
       context.stroke();
     }
   };
-  const at = (x) => {
-    if (x < margin) return "";
-    const pe = order[Math.min(order.length - 1, Math.floor((x - margin) / width * order.length))];
+  const at = (place) => {
+    const pe = order[place];
     return `${peName(pe)}: ${loadText(it.load_seconds[pe])}${data.pes.background_seconds[pe] ? `, background ${loadText(data.pes.background_seconds[pe])}` : ""}\n` +
       heavy[pe].map((i) => `${objectName(i)}: ${loadText(data.objects.load_seconds[i])}`).join("\n");
   };
-  const cells = [margin, head, width / order.length, 281];
+  const cells = [margin, head, width / order.length, 281, order.length, 1];
   const label = `Load of ${order.length} PEs${name && ` ${name}`}: largest ${loadText(most)}, average ${loadText(average)}`;
   return make("div", {}, make("h3", {}, headed(name, `largest load ${loadText(most)}, max/avg ${(1 + it.metrics.imbalance).toFixed(3)}`)),
     picture(whole, head + 281, label, draw, at, cells), make("div", { class: "axis" }, `${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`));
@@ -78,8 +77,8 @@ const loads = {
     const hasBackground = largest(data.pes.background_seconds) > 0, background = (pe) => data.pes.background_seconds[pe] || 0;
     const rows = () => {
       const heavy = heaviest(after());
-      return data.pes.nodes.map((_, pe) => [{ value: pe, text: peName(pe) }, ...pair().map(([it]) => ({ value: it.load_seconds[pe], text: loadText(it.load_seconds[pe]) })),
-        ...(hasBackground ? [{ value: background(pe), text: loadText(background(pe)) }] : []),
+      return data.pes.nodes.map((_, pe) => [cell(pe, peName), ...pair().map(([it]) => cell(it.load_seconds[pe], loadText)),
+        ...(hasBackground ? [cell(background(pe), loadText)] : []),
         heavy[pe].map((i) => `${objectName(i)} ${loadText(data.objects.load_seconds[i])}`).join(", ")]);
     };
     const heads = () => ["PE", ...pair().map(([, name]) => `load ${name}`), ...(hasBackground ? ["background"] : []), `heaviest objects ${pair().at(-1)[1]}`];

@@ -1,8 +1,8 @@
 // Panel 4: the machine, its links coloured by bytes over bandwidth on one scale.
 /** The coordinates of the shown slice in the dimensions beyond the third; empty until it is chosen. */
 let slice = [];
-/** The drawn link that heads name; none without bytes, or if it is not drawn. */
-const busiestLink = (it) => it.busiest_drawn ?? -1;
+/** The drawn link that heads of pictures name; none without bytes, if it is not drawn, or if many links are as busy. */
+const busiestLink = (it) => it.busiest_links[0] <= 8 ? it.busiest_drawn ?? -1 : -1;
 /** The busiest link and its time; of several, their number and one of them; then the number of those that are nearly as busy. */
 function busiestWords({ top_links, busiest_links: [equal, close] }) {
   if (!top_links.length) return "no message crosses a link";
@@ -26,113 +26,133 @@ const coordinates = (node) => data.machine.sizes.map((size) => {
 });
 /** The slice in which the busiest link begins. */
 function busiestSlice(it) {
-  return coordinates(data.machine.from[busiestLink(it)] || 0).slice(3);
+  return coordinates(data.machine.from[it.busiest_drawn] || 0).slice(3);
 }
 const sliceName = () => slice.length ? `, slice ${slice.map((at, k) => `${at} of dimension ${k + 4}`).join(", ")}` : "";
 /** One selector for each dimension beyond the third. */
 function sliceChoice() {
+  const select = (change) => { change(); redraw(); };
   const chosen = data.machine.sizes.slice(3).map((size, k) => {
     const options = Array.from({ length: size }, (_, at) => make("option", { value: at, selected: at === slice[k] }, String(at)));
-    const select = make("select", { "aria-label": `Coordinate in dimension ${k + 4}`, onchange: (event) => { slice[k] = Number(event.target.value); redraw(); } }, ...options);
-    return make("label", {}, ` dimension ${k + 4}: `, select);
+    const onchange = (event) => select(() => { slice[k] = Number(event.target.value); });
+    return make("label", {}, ` dimension ${k + 4}: `, make("select", { "aria-label": `Coordinate in dimension ${k + 4}`, onchange }, ...options));
   });
-  return make("p", {}, "The pictures show dimensions 1 to 3 at ", ...chosen, " ", make("button", { class: "plain", onclick: () => { slice = busiestSlice(after()); redraw(); } }, "Show the busiest slice"));
+  return make("p", {}, "The pictures show dimensions 1 to 3 at ", ...chosen, " ", make("button", { class: "plain", onclick: () => select(() => { slice = busiestSlice(after()); }) }, "Show the busiest slice"));
 }
 
-/** A dimension across the page, one down the page, slices for the third, and one slice of the further dimensions. */
-function gridPicture(it, top, name) {
-  const m = data.machine, inner = sliceSize();
-  // A long ring is folded into rows.
-  const isFolded = m.sizes.length === 1 && inner > 64;
-  const [w, h = 1, depth = 1] = isFolded ? [64, Math.ceil(inner / 64)] : m.sizes;
-  const first = slice.reduceRight((sum, at, k) => sum * m.sizes[k + 3] + at, 0) * inner;
+/** How a slice of a grid is drawn: a dimension across the page, one down the page, and the third as pictures side by side. */
+function gridLayout() {
+  const { sizes } = data.machine, inner = sliceSize();
+  // A long ring or line is folded into rows.
+  const isFolded = inner > 64 && Math.max(...sizes.slice(0, 3)) === inner;
+  const [w, h = 1, depth = 1] = isFolded ? [64, Math.ceil(inner / 64)] : sizes;
+  const first = slice.reduceRight((sum, at, k) => sum * sizes[k + 3] + at, 0) * inner;
   const across = depth < 4 ? depth : Math.ceil(Math.sqrt(depth)), down = Math.ceil(depth / across);
-  const cell = Math.max(3, Math.min(80, Math.floor(560 / (across * (w + 1))), Math.floor(480 / (down * (h + 1)))));
+  const side = Math.max(3, Math.min(80, Math.floor(560 / (across * (w + 1))), Math.floor(480 / (down * (h + 1)))));
   // On small squares there is no place for links; each square shows the busiest of its node.
-  const isSmall = cell < 16, lift = isSmall && depth > 1 ? 12 : 0;
+  const isSmall = side < 16, lift = isSmall && depth > 1 ? 12 : 0;
+  /** The middle of a node of the slice. */
   const place = (node) => {
     const z = Math.floor(node / (w * h)), y = Math.floor(node / w) % h, x = node % w;
-    return [((z % across) * (w + 1) + x + 0.7) * cell, lift + (Math.floor(z / across) * (h + 1) + y + 0.7) * cell];
+    return [((z % across) * (w + 1) + x + 0.7) * side, lift + (Math.floor(z / across) * (h + 1) + y + 0.7) * side];
   };
-  // Without the space behind the last slices, but for the links around the torus.
-  const width = Math.round((across * (w + 1) - 0.55) * cell), height = Math.round(lift + (down * (h + 1) - 0.55) * cell);
-  const inside = (node) => node >= first && node < first + inner;
-  const isFlat = (i) => Math.floor(m.from[i] / (w * h)) === Math.floor(m.to[i] / (w * h));
-  const shownLinks = [], through = new Map(), links = new Map();
-  m.from.forEach((from, i) => {
-    if (!inside(from)) return;
-    if (isFlat(i) && !isSmall) shownLinks.push(i);
-    else through.set(from - first, Math.max(through.get(from - first) || 0, it.link_seconds[i]));
-    if (!links.has(from)) links.set(from, []);
-    links.get(from).push(i);
+  const square = isSmall ? side - (side > 4 ? 1 : 0) : 0.34 * side;
+  return { isFolded, inner, w, h, depth, first, across, down, side, isSmall, lift, place, square };
+}
+/** The links that are drawn as lines, the busiest ones last; by node, the time that its square shows; and by node of the machine, its links. */
+function linksOfSlice(it, { inner, first, w, h, isSmall }) {
+  const { from, to } = data.machine, lines = [], squares = new Map(), all = new Map();
+  from.forEach((node, i) => {
+    if (node < first || node >= first + inner) return;
+    const isFlat = Math.floor(node / (w * h)) === Math.floor(to[i] / (w * h));
+    if (isFlat && !isSmall) lines.push(i);
+    else squares.set(node - first, Math.max(squares.get(node - first) || 0, it.link_seconds[i]));
+    if (!all.has(node)) all.set(node, []);
+    all.get(node).push(i);
   });
-  const most = busiestLink(it);
-  // The busiest links are drawn last, over the others.
-  shownLinks.sort((a, b) => it.link_seconds[a] - it.link_seconds[b]);
+  lines.sort((a, b) => it.link_seconds[a] - it.link_seconds[b]);
+  return { lines, squares, all };
+}
+/** Draws a link as a line; returns its ends without what squares cover. */
+function drawLine(context, i, colour, { first, side, place, square }) {
+  const { from, to } = data.machine, [x, y] = place(from[i] - first), [u, v] = place(to[i] - first);
+  // The two directions of a cable lie next to each other; a link around the torus is drawn as a stub at the border.
+  const wraps = Math.abs(u - x) > 1.5 * side || Math.abs(v - y) > 1.5 * side;
+  const [dx, dy] = [Math.sign(u - x) * (wraps ? -1 : 1), Math.sign(v - y) * (wraps ? -1 : 1)];
+  const apart = 0.1 * side, at = (long) => [x + dx * long - dy * apart, y + dy * long + dx * apart], end = wraps ? 0.55 * side : side;
+  context.strokeStyle = colour;
+  context.beginPath();
+  context.moveTo(...at(0));
+  context.lineTo(...at(end));
+  context.stroke();
+  return [at(square / 2), at(wraps ? end : end - square / 2)];
+}
+/** The numbers of nodes, and above slices those of the third dimension. */
+function drawNumbers(context, { inner, w, h, depth, first, side, isSmall, place }) {
+  context.fillStyle = variable("--dim");
+  context.font = "10px system-ui, sans-serif";
+  for (let node = 0; node < inner && side >= 40; node++) {
+    const [x, y] = place(node);
+    context.fillText(String(first + node), x + 0.2 * side, y - 0.22 * side);
+  }
+  context.font = `${Math.min(12, Math.max(9, 0.35 * side))}px system-ui, sans-serif`;
+  for (let z = 0; z < depth && depth > 1; z++) {
+    const [x, y] = place(z * w * h);
+    context.fillText(String(z), isSmall ? x - side / 2 : x - 0.6 * side, isSmall ? y - 0.5 * side - 2 : y - 0.3 * side);
+  }
+}
+/** What squares and lines of the picture are. */
+function gridNote({ isFolded, depth, isSmall }) {
+  const { sizes, wraps } = data.machine, further = sizes.length > 3 ? " and beyond" : "";
+  const square = isSmall ? "the busiest link that begins there" : sizes.length > 2 ? `the busiest link from there to another slice (dimension 3${further})` : "";
+  const around = !isSmall && wraps.slice(0, 2).some((wraps, k) => wraps && sizes[k] > 2);
+  return [
+    square ? `A square is a node; its colour is that of ${square}.` : "A square is a node.",
+    ...(isFolded ? ["A row has 64 nodes of the line."] : []),
+    ...(isFolded || sizes.length === 1 ? [] : [`Across: dimension 1; down: dimension 2${depth > 1 ? "; numbers of slices: dimension 3" : ""}.`]),
+    ...(isSmall ? [] : ["Two lines side by side: the two directions of a cable, as traffic on the right."]),
+    ...(around ? ["Lines that end at a border: links around the torus."] : []),
+    "Grey: no bytes.",
+  ].join(" ");
+}
+function gridPicture(it, top, name) {
+  const layout = gridLayout(), { inner, w, h, depth, first, across, down, side, isSmall, lift, place, square } = layout;
+  const { lines, squares, all } = linksOfSlice(it, layout), most = busiestLink(it), { from, to } = data.machine;
+  // Without the space behind the last slices, but for the links around the torus.
+  const width = Math.round((across * (w + 1) - 0.55) * side), height = Math.round(lift + (down * (h + 1) - 0.55) * side);
   const draw = (context) => {
-    context.lineWidth = Math.max(1.5, 0.14 * cell);
-    const corners = [];
-    for (const i of shownLinks) {
-      const [x, y] = place(m.from[i] - first), [u, v] = place(m.to[i] - first);
-      // The two directions of a cable lie next to each other; a link around the torus is drawn as a stub at the border.
-      const wraps = Math.abs(u - x) > 1.5 * cell || Math.abs(v - y) > 1.5 * cell;
-      const [dx, dy] = [Math.sign(u - x) * (wraps ? -1 : 1), Math.sign(v - y) * (wraps ? -1 : 1)];
-      const side = 0.1 * cell, long = wraps ? 0.55 : 1;
-      context.strokeStyle = hot(it.link_seconds[i], top);
-      const [a, b] = [[x - dy * side, y + dx * side], [x + dx * cell * long - dy * side, y + dy * cell * long + dx * side]];
-      context.beginPath();
-      context.moveTo(...a);
-      context.lineTo(...b);
-      context.stroke();
-      if (i === most) corners.push(a, b);
+    context.lineWidth = Math.max(1.5, 0.14 * side);
+    let corners;
+    for (const i of lines) {
+      const ends = drawLine(context, i, hot(it.link_seconds[i], top), layout);
+      if (i === most) corners = ends;
     }
-    const size = isSmall ? cell - (cell > 4 ? 1 : 0) : 0.34 * cell, frame = isSmall ? 0 : Math.max(1, 0.06 * cell);
-    const back = variable("--back"), grey = variable("--node");
+    const edge = square + (isSmall ? 0 : Math.max(1, 0.06 * side)), back = variable("--back"), grey = variable("--node");
     for (let node = 0; node < inner; node++) {
-      const [x, y] = place(node), edge = size + frame;
+      const [x, y] = place(node);
       context.fillStyle = back;
       context.fillRect(x - edge / 2, y - edge / 2, edge, edge);
-      context.fillStyle = through.get(node) ? hot(through.get(node), top) : grey;
-      context.fillRect(x - size / 2, y - size / 2, size, size);
+      context.fillStyle = squares.get(node) ? hot(squares.get(node), top) : grey;
+      context.fillRect(x - square / 2, y - square / 2, square, square);
     }
-    if (inside(m.from[most]) && !corners.length) {
-      const [x, y] = place(m.from[most] - first);
-      markBusiest(context, x - size / 2, y - size / 2, size, size);
-    }
-    if (corners.length) {
-      const [[left, right], [upper, lower]] = [0, 1].map((k) => corners.map((corner) => corner[k]).sort((a, b) => a - b)), half = Math.max(0.75, 0.07 * cell);
+    if (corners) {
+      const [left, right, upper, lower] = [0, 1].flatMap((k) => corners.map((corner) => corner[k]).sort((a, b) => a - b)), half = Math.max(0.75, 0.07 * side);
       markBusiest(context, left - half, upper - half, right - left + 2 * half, lower - upper + 2 * half);
+    } else if (from[most] >= first && from[most] < first + inner) {
+      const [x, y] = place(from[most] - first);
+      markBusiest(context, x - square / 2, y - square / 2, square, square);
     }
-    context.fillStyle = variable("--dim");
-    if (cell >= 40) {
-      context.font = "10px system-ui, sans-serif";
-      for (let node = 0; node < inner; node++) {
-        const [x, y] = place(node);
-        context.fillText(String(first + node), x + 0.2 * cell, y - 0.22 * cell);
-      }
-    }
-    if (depth < 2) return;
-    context.font = `${Math.min(12, Math.max(9, 0.35 * cell))}px system-ui, sans-serif`;
-    for (let z = 0; z < depth; z++) {
-      const [x, y] = place(z * w * h);
-      context.fillText(String(z), isSmall ? x - cell / 2 : x - 0.6 * cell, isSmall ? y - 0.5 * cell - 2 : y - 0.3 * cell);
-    }
+    drawNumbers(context, layout);
   };
-  const at = (x, y) => {
-    const [a, b] = [Math.floor(x / cell / (w + 1)), Math.floor((y - lift) / cell / (h + 1))];
-    const [u, v, z] = [Math.floor(x / cell - a * (w + 1) - 0.2), Math.floor((y - lift) / cell - b * (h + 1) - 0.2), b * across + a];
-    if (u < 0 || v < 0 || u >= w || v >= h || z >= depth) return "";
-    const node = first + u + w * (v + h * z);
-    if (node >= first + inner) return "";
-    return `node ${node} (${coordinates(node).join(", ")})\n` +
-      (links.get(node) || []).map((i) => `to node ${m.to[i]} (${coordinates(m.to[i]).join(", ")}): ${secondsText(it.link_seconds[i])}`).join("\n");
+  const at = (column, row) => {
+    const [x, y] = [column % (w + 1), row % (h + 1)], z = Math.floor(row / (h + 1)) * across + Math.floor(column / (w + 1));
+    const node = first + x + w * (y + h * z);
+    if (x === w || y === h || z >= depth || node >= first + inner) return "";
+    const links = (all.get(node) || []).map((i) => `to node ${to[i]} (${coordinates(to[i]).join(", ")}): ${secondsText(it.link_seconds[i])}`);
+    return [`node ${node} (${coordinates(node).join(", ")})`, ...links].join("\n");
   };
-  const which = isSmall ? "the busiest link from it" : `the busiest link from it to another slice (dimension 3${m.sizes.length > 3 ? " and beyond" : ""})`;
-  const axes = m.sizes.length === 1 ? "" : ` Across: dimension 1; down: dimension 2${depth > 1 ? "; numbers of slices: dimension 3" : ""}.`;
-  const note = "A square is a node" + (isSmall || m.sizes.length > 2 ? `; its colour is ${which}, grey without bytes.` : ".") +
-    (isFolded ? " A row has 64 nodes of the ring." : "") + axes + (isSmall ? "" : ` Lines next to each other: the two directions of a cable, each on the right as seen in its direction, grey without bytes.${m.wraps.slice(0, 2).some((wraps, k) => wraps && m.sizes[k] > 2) ? " Lines that end at a border: links around the torus." : ""}`);
-  return make("div", {}, picture(width, height, `Links of the grid${name && `, ${name}`}${sliceName()}`, draw, at, [0.2 * cell, lift + 0.2 * cell, cell, cell]),
-    make("div", { class: "axis" }, note));
+  const label = `Links of the grid${name && `, ${name}`}${sliceName()}`;
+  return picture(width, height, label, draw, at, [0.2 * side, lift + 0.2 * side, side, side, across * (w + 1) - 1, down * (h + 1) - 1]);
 }
 
 const leafKind = () => data.machine.of_nodes ? "nodes" : "PEs";
@@ -169,50 +189,53 @@ function treePicture(it, top, name) {
     labelAxes(context, [left, levels * row + 18, wide, 0], labels, []);
     if (framed) markBusiest(context, ...framed);
   };
-  const at = (x, y) => {
-    const level = Math.min(levels - 1, Math.floor(y / row)), leaf = Math.min(leaves - 1, Math.floor((x - left) / wide * leaves));
-    if (leaf < 0) return "";
+  const at = (leaf, level) => {
     const vertex = m.starts[level].findIndex((_, v) => leaf < m.starts[level][v + 1]);
     const link = (up) => index.has(`${level}/${vertex}/${up}`) ? secondsText(it.link_seconds[index.get(`${level}/${vertex}/${up}`)]) : "no link";
     return `${level === levels - 1 ? m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]) : `part ${vertex} of ${m.names[level]}`}: up ${link(true)}, down ${link(false)}`;
   };
-  const [example] = it.top_links.map(([link]) => link.match(/switch \d+\.[\d.]+/)?.[0]).filter(Boolean);
-  return make("div", {}, picture(560, levels * row + 18, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row, 18]),
-    make("div", { class: "axis" }, `Rows: the links above ${leafKind()} and above the parts of a height, the largest parts on top. Parallel cables have the colour of the busiest one. ↑ up, ↓ down. Grey: no bytes.` +
-      `${example ? ` Names of switches begin with their height, such as ${example}.` : ""} Numbers: ${leafKind()}.`));
+  return picture(560, levels * row + 18, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row, leaves, levels]);
+}
+/** What the rows of the picture are, and how switches are called. */
+function treeNote() {
+  const names = pair().flatMap(([it]) => it.top_links.map(([link]) => link.match(/switch (\d+)\.(\d+)(?:\.(\d+))?/))).filter(Boolean);
+  const called = names.slice(0, 1).map(([name, height, part, number]) => ` ${name} is ${number ? `switch ${number} of ` : "that of "}part ${part} of height ${height}.`);
+  return `A row: the links above ${leafKind()}, or above the parts of a height; ↑ up, ↓ down. Parallel cables have the colour of the busiest one. Grey: no bytes. Numbers: ${leafKind()}.${called.join("")}`;
 }
 
 /** Groups that send over groups that receive, and a last row and column for the PEs of each group. */
 function groupPicture(it, top, name) {
-  const m = data.machine, n = m.groups, left = margin, cell = Math.max(2, Math.min(28, Math.floor(480 / (n + 2))));
-  const size = left + (n + 1) * cell + 6, edge = (k) => left + k * cell + (k === n ? 5 : 0);
+  const m = data.machine, n = m.groups, left = margin, side = Math.max(2, Math.min(28, Math.floor(480 / (n + 2))));
+  const size = left + (n + 1) * side, edge = (k) => left + k * side;
   const most = busiestLink(it);
   const cells = new Map(m.from.map((from, i) => [from * (n + 1) + m.to[i], it.link_seconds[i]]));
   const draw = (context) => {
     for (const [at, seconds] of cells) {
       context.fillStyle = hot(seconds, top);
-      context.fillRect(edge(at % (n + 1)), edge(Math.floor(at / (n + 1))), cell - (cell > 6 ? 1 : 0), cell - (cell > 6 ? 1 : 0));
+      context.fillRect(edge(at % (n + 1)), edge(Math.floor(at / (n + 1))), side - (side > 6 ? 1 : 0), side - (side > 6 ? 1 : 0));
     }
-    if (most >= 0) markBusiest(context, edge(m.to[most]), edge(m.from[most]), cell - 1, cell - 1);
+    // A line before the row and the column of the PEs.
     context.fillStyle = variable("--text");
+    context.fillRect(edge(n) - 1, left, 1, size - left);
+    context.fillRect(left, edge(n) - 1, size - left, 1);
+    if (most >= 0) markBusiest(context, edge(m.to[most]), edge(m.from[most]), side - 1, side - 1);
     context.font = "11px system-ui, sans-serif";
-    const every = Math.ceil(18 / cell);
+    const every = Math.ceil(18 / side);
     for (let k = 0; k <= n; k += k === n || k + every < n ? every : n - k) {
-      const text = k === n ? "PEs" : String(k), shift = (cell - context.measureText(text).width) / 2;
-      context.fillText(text, edge(k) + Math.max(k === n ? -4 : 0, shift), left - 6);
-      context.fillText(text, left - 6 - context.measureText(text).width, edge(k) + cell / 2 + 4);
+      const text = k === n ? "PEs" : String(k), { width } = context.measureText(text);
+      context.fillText(text, Math.min(edge(k) + (side - width) / 2, size - width), left - 6);
+      context.fillText(text, left - 6 - width, edge(k) + side / 2 + 4);
     }
   };
-  const at = (x, y) => {
-    const [to, from] = [x, y].map((v) => v >= edge(n) ? n : v < left + n * cell ? Math.floor((v - left) / cell) : -1);
-    if (Math.min(from, to) < 0 || !cells.has(from * (n + 1) + to)) return "";
+  const at = (to, from) => {
+    if (!cells.has(from * (n + 1) + to)) return "";
     const [sender, receiver] = from === n ? [`PEs of group ${to}`, "its routers"] : to === n ? [`routers of group ${from}`, "its PEs"]
       : [`group ${from}`, from === to ? "itself" : `group ${to}`];
     return `${sender} to ${receiver}: busiest link ${secondsText(cells.get(from * (n + 1) + to))}`;
   };
-  return make("div", {}, picture(size, size, `Busiest link from group to group${name && `, ${name}`}`, draw, at, [left, left, cell, cell]),
-    make("div", { class: "axis" }, "Row: group of the sender. Column: group of the receiver. Diagonal: between the routers of a group. Last row and column: links from and to PEs. Grey: no bytes."));
+  return picture(size, size, `Busiest link from group to group${name && `, ${name}`}`, draw, at, [left, left, side, side, n + 1, n + 1]);
 }
+const groupNote = () => "Row: group of the sender. Column: group of the receiver. Diagonal: between the routers of a group. Last row and column: links from and to PEs. Grey: no bytes.";
 
 /** The busiest links as bars, for a machine that has no picture. */
 function listPicture(it, top, name) {
@@ -241,7 +264,7 @@ function kindTable() {
   });
   const cells = (it, links) => {
     const seconds = links.map((i) => it.link_seconds[i]);
-    return [largest(seconds), seconds.reduce((sum, x) => sum + x, 0) / links.length].map((value) => ({ value, text: secondsText(value) }));
+    return [largest(seconds), seconds.reduce((sum, x) => sum + x, 0) / links.length].map((value) => cell(value, secondsText));
   };
   const heads = ["links", data.machine.layout === "grid" ? "count" : "count, parallel cables as one", ...pair().flatMap(([, name]) => [`largest ${name}`, `mean ${name}`])];
   return table("kinds of links", heads, [...kinds].map(([kind, links]) => [kind, links.length, ...pair().flatMap(([it]) => cells(it, links))]));
@@ -258,19 +281,20 @@ const machine = {
     const top = Math.max(...pair().map(([it]) => drawn(it)), 1e-300);
     const hasSlices = layout === "grid" && sizes.length > 3;
     if (hasSlices && !slice.length) slice = busiestSlice(after());
-    const draw = { grid: gridPicture, tree: treePicture, groups: groupPicture, links: listPicture }[layout];
+    const [draw, note] = { grid: [gridPicture, () => gridNote(gridLayout())], tree: [treePicture, treeNote], groups: [groupPicture, groupNote], links: [listPicture] }[layout];
     if (hasSlices) section.append(sliceChoice());
     const holder = make("div", { class: "pair" });
     for (const [it, name] of pair()) {
-      const list = () => table("busiest links", ["link", "bytes", "bytes over bandwidth"], it.top_links.map(([link, bytes, seconds]) =>
-        [link, { value: bytes, text: bytesText(bytes) }, { value: seconds, text: secondsText(seconds) }]));
+      const list = () => table(`busiest links${spoken(it, name)}`, ["link", "bytes", "bytes over bandwidth"],
+        it.top_links.map(([link, bytes, seconds]) => [link, cell(bytes, bytesText), cell(seconds, secondsText)]));
       holder.append(make("div", {}, make("h3", {}, headed(name, busiestWords(it))), draw(it, top, name),
         asText(`The ${countText(it.top_links.length, "busiest link")}${spoken(it, name)}`, list)));
     }
     if (top > 1e-300) section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"));
     section.append(holder);
+    if (note) section.append(make("p", { class: "note" }, note()));
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
-    if (layout !== "links") section.append(make("p", { class: "note" }, "Frame: the busiest link, or one of them, if the picture shows it."), asText("Links by kind as a table", kindTable));
+    if (layout !== "links") section.append(...(pair().some(([it]) => busiestLink(it) >= 0) ? [make("p", { class: "note" }, "Frame: the busiest link, or one of them.")] : []), asText("Links by kind as a table", kindTable));
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
     // A weight has no unit.
     const most = largest(after().load_seconds), name = spoken(after(), after().name);

@@ -3,28 +3,36 @@ const panels = [summary, loads, steps, machine, matrix, moves, distances, timeli
 /** The panels that show one of several steps. */
 const ofStep = new Set([loads, machine, matrix, moves, distances]);
 const stepName = () => data.step === null ? "" : ` at step ${data.step}`;
-const shown = () => panels.filter((panel) => panel.exists());
+/** The panels that have something to show; known once the data is. */
+let shown = [];
 
 /** Draws a panel into its section; the first sentence of a panel says in words what it shows. */
 function drawPanel(panel) {
   const section = make("section", { id: `panel-${panel.id}`, role: "tabpanel", "aria-label": panel.title }, make("h2", {}, panel.title + (ofStep.has(panel) ? stepName() : "")));
   const sentence = make("p", {});
   section.append(sentence);
-  sentence.textContent = panel.draw(section);
+  try {
+    sentence.textContent = panel.draw(section);
+  } catch (error) {
+    // The other panels can still be read.
+    document.body.dataset.error = String(error);
+    sentence.textContent = `This panel cannot be shown: ${error}.`;
+  }
   return section;
 }
 
 /** A name by which a control is found again after its panel was drawn anew. */
-const nameOf = (element) => `${element.tagName} ${element.getAttribute("aria-label") || element.textContent}`;
+const controlKey = (element) => `${element.tagName} ${element.getAttribute("aria-label") || element.textContent}`;
 
 function redraw() {
   const begin = performance.now();
+  tip();
   darkest = Number(variable("--darkest"));
   const holder = document.getElementById("panels"), active = document.activeElement;
-  const focused = holder.contains(active) ? nameOf(active) : "";
-  const chosen = state.panel === "all" ? shown() : shown().filter((panel) => panel.id === state.panel);
+  const focused = holder.contains(active) ? controlKey(active) : "";
+  const chosen = state.panel === "all" ? shown : shown.filter((panel) => panel.id === state.panel);
   holder.replaceChildren(...chosen.map(drawPanel));
-  if (focused) [...holder.querySelectorAll("button, input, select, summary, canvas")].find((element) => nameOf(element) === focused)?.focus();
+  if (focused) [...holder.querySelectorAll("button, input, select, summary, canvas")].find((element) => controlKey(element) === focused)?.focus();
   document.querySelectorAll("nav button").forEach((button) => {
     const isOpen = button.id === `tab-${state.panel}`;
     button.setAttribute("aria-selected", isOpen);
@@ -33,18 +41,19 @@ function redraw() {
   document.querySelectorAll("#choice select").forEach((select) => { select.value = state.after; });
   const body = document.body.dataset;
   body.milliseconds = (performance.now() - begin).toFixed(1);
-  body.panels = shown().map((panel) => panel.id).join(" ");
+  body.panels = shown.map((panel) => panel.id).join(" ");
   body.strategy = data.placements.length ? after().name : "";
   const address = new URLSearchParams({ panel: state.panel, ...(body.strategy && { strategy: body.strategy }), ...(state.theme && { theme: state.theme }) });
   history.replaceState(null, "", `#${address}`);
 }
 function choose(placement) { state.after = placement; redraw(); }
-function open(panel) {
+function show(panel) {
   state.panel = panel;
   document.getElementById("wrong").textContent = "";
   redraw();
 }
 
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 /** Reads the panel, the strategy and the theme from the address. */
 function readAddress() {
   const address = new URLSearchParams(location.hash.slice(1));
@@ -53,31 +62,28 @@ function readAddress() {
   state.after = named >= 0 ? named : usual;
   const panel = (address.get("panel") || "").toLowerCase();
   const isNamed = (it) => [it.id, it.title.toLowerCase()].includes(panel);
-  const found = shown().find(isNamed), empty = panels.find((it) => isNamed(it) && it !== found);
-  state.panel = panel === "all" ? panel : (found || shown()[0]).id;
+  const found = shown.find(isNamed), empty = panels.find((it) => isNamed(it) && it !== found);
+  state.panel = panel === "all" ? panel : (found || shown[0]).id;
   const why = empty && empty.lacks ? ` ${empty.lacks}` : "";
   const wrong = panel === "all" || found || !panel ? "" : empty ? `This report has nothing for the panel ${empty.title}.${why}` : `There is no panel ${panel}.`;
   const strategy = address.get("strategy"), unknown = strategy && named < 0 ? `There is no strategy ${strategy}.` : "";
-  document.getElementById("wrong").textContent = [wrong && `${wrong} There are ${shown().map((it) => it.title).join(", ")}.`, unknown].filter(Boolean).join(" ");
+  document.getElementById("wrong").textContent = [wrong && `${wrong} There are ${shown.map((it) => it.title).join(", ")}.`, unknown].filter(Boolean).join(" ");
   state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";
-  document.documentElement.dataset.theme = state.theme;
+  applyTheme();
 }
-
-/** The number of canvases of one colour. */
-function blankCanvases() {
-  return [...document.querySelectorAll("canvas")].filter((canvas) => {
-    const pixels = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
-    return pixels.every((pixel) => pixel === pixels[0]);
-  }).length;
+/** The theme of the address, else that of the system. */
+function applyTheme() {
+  document.documentElement.dataset.theme = state.theme || (prefersDark.matches ? "dark" : "light");
 }
 
 async function start() {
   data = await decoded();
   document.getElementById("title").textContent = data.title;
   document.getElementById("lead").textContent = data.sentences[0] || "";
+  shown = panels.filter((panel) => panel.exists());
   readAddress();
-  const tab = (id, title) => make("button", { id: `tab-${id}`, role: "tab", onclick: () => open(id) }, title);
-  document.getElementById("tabs").append(...shown().map((panel) => tab(panel.id, panel.title)), tab("all", "All"));
+  const tab = (id, title) => make("button", { id: `tab-${id}`, role: "tab", "aria-controls": "panels", onclick: () => show(id) }, title);
+  document.getElementById("tabs").append(...shown.map((panel) => tab(panel.id, panel.title)), tab("all", "All"));
   document.getElementById("tabs").addEventListener("keydown", (event) => {
     const all = [...event.currentTarget.children], at = all.indexOf(document.activeElement), n = all.length;
     const next = all[{ ArrowLeft: (at + n - 1) % n, ArrowRight: (at + 1) % n, Home: 0, End: n - 1 }[event.key]];
@@ -95,16 +101,15 @@ async function start() {
   addEventListener("beforeprint", () => {
     usual = state.panel;
     document.documentElement.dataset.theme = "light";
-    open("all");
+    show("all");
   });
   addEventListener("afterprint", () => {
-    document.documentElement.dataset.theme = state.theme;
-    open(usual);
+    applyTheme();
+    show(usual);
   });
   addEventListener("hashchange", () => { readAddress(); redraw(); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  prefersDark.addEventListener("change", () => { applyTheme(); redraw(); });
   redraw();
-  document.body.dataset.blank = blankCanvases();
   document.body.dataset.ready = "yes";
 }
 addEventListener("error", (event) => { document.body.dataset.error = event.message; });

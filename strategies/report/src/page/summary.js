@@ -1,14 +1,17 @@
 // Panel 1: what the report says, the table of strategies, and that of the steps of a run.
-/** A cell of a cost, which may be unknown. */
-const cost = (value, text) => (value ?? null) === null ? { value: -1, text: "–" } : { value, text: text(value) };
 /** The table of the steps of a run: what was predicted, and what was measured. */
 function runSteps() {
-  const balance = (x) => cost(x, (x) => x.toFixed(3)), several = data.run_steps.some((it) => it.sync_points > 1);
+  const balance = (x) => cell(x, (x) => x.toFixed(3)), hasHops = data.run_steps.some((it) => it.hop_bytes), several = data.run_steps.some((it) => it.sync_points > 1);
   const rows = data.run_steps.map((it) => [it.step, it.strategy || "none", ...(several ? [it.sync_points] : []), it.migrations, ...it.max_over_avg.map(balance),
-    ...[it.period_seconds, it.predicted_seconds, it.next_seconds, it.decision_seconds].map((time) => cost(time, secondsText))]);
-  const heads = ["step", "strategy", ...(several ? ["sync points before"] : []), "migrations", "max/avg before", "max/avg after", "time before, measured", "time after, predicted", "time after with the step, measured", "time of the decision"];
+    ...(hasHops ? [cell(it.hop_bytes && it.hop_bytes[1] - it.hop_bytes[0], () => changeText(...it.hop_bytes))] : []),
+    ...[it.period_seconds, it.predicted_seconds, it.next_seconds, it.decision_seconds].map((time) => cell(time, secondsText))]);
+  const heads = ["step", "strategy", ...(several ? ["sync points before"] : []), "migrations", "max/avg before", "max/avg after", ...(hasHops ? ["hop-bytes"] : []), "time before, measured", "time after, predicted", "time after with the step, measured", "time of the decision"];
   return [make("h3", {}, "Steps of the run"), make("div", { class: "heads" }, table("steps of the run", heads, rows)),
-    make("p", { class: "note" }, "Times are from one sync point to the next. What is predicted, and max/avg after a step, hold for the loads that were measured before it. A time that was measured after a step contains the step itself, of which the decision is from the last call of at_sync to the new placement, with the time of the strategy where that is charged.")];
+    make("p", { class: "note" }, [
+      "Times are from one sync point to the next. What is predicted, max/avg and hop-bytes after a step hold for what was measured before it.",
+      "A time that was measured after a step includes the step. A decision takes from the last call of at_sync until the new placement is known.",
+      ...(data.run_steps.length < data.steps.steps ? [`Of ${data.steps.steps} steps, the table has the first and the last ones.`] : []),
+    ].join(" "))];
 }
 const summary = {
   id: "summary", title: "Overview",
@@ -20,26 +23,25 @@ const summary = {
     // The lead has that of the recommended one.
     const isInLead = (sentence) => state.after === data.recommended && data.sentences[0].includes(sentence);
     after().sentences.filter((sentence) => !isInLead(sentence)).forEach((sentence) => section.append(make("p", {}, `${after().name}: ${sentence}`)));
-    const plain = (x) => x.toLocaleString("en");
     const isSum = data.placements.some((it) => it.totals), hasOthers = data.placements.length > 1, hasLoads = loads.exists();
     const rows = data.placements.map((it, i) => {
       const shown = i ? it.name : nameBefore();
       const name = !hasOthers ? it.name : make("span", {}, make("button", { onclick: () => choose(i), "aria-label": `Show ${shown} in all panels` }, shown),
         i === data.recommended ? make("span", { class: "mark" }, " ★ recommended") : "");
       const m = (isSum ? it.totals : it.metrics) || {}, time = isSum ? it.total_strategy_seconds : it.strategy_seconds;
-      return [name, cost(hasLoads ? m.max_load_seconds : null, loadText), cost(m.phases_seconds, loadText), cost(hasLoads ? m.imbalance : null, (x) => (x + 1).toFixed(3)),
-        cost(m.step_seconds, secondsText), cost(m.hops_per_byte, (x) => x.toFixed(3)), cost(m.remote_bytes, bytesText),
-        cost(m.max_link_bytes, bytesText), cost(i ? m.migrations : null, plain), cost(i ? m.migration_seconds : null, secondsText), cost(time, secondsText)];
+      return [name, cell(hasLoads ? m.max_load_seconds : null, loadText), cell(m.phases_seconds, loadText), cell(hasLoads ? m.imbalance : null, (x) => (x + 1).toFixed(3)),
+        cell(m.step_seconds, secondsText), cell(m.hops_per_byte, (x) => x.toFixed(3)), cell(m.remote_bytes, bytesText),
+        cell(m.max_link_bytes, bytesText), cell(i ? m.migrations : null, String), cell(i ? m.migration_seconds : null, secondsText), cell(time, secondsText)];
     });
     const heads = [hasOthers ? "strategy" : "placement", "largest load", "slowest PE, all phases", "max/avg", isSum ? "predicted time" : "predicted period", "hops per byte", "bytes between PEs", "busiest link", "migrations", "time of migrations, predicted", "strategy time"];
     const kept = heads.map((_, at) => at === 0 || rows.some((row) => row[at].value !== -1));
     const only = (row) => row.filter((_, at) => kept[at]);
-    if (isSum) section.append(make("h3", {}, `Sums over ${countText(data.steps.columns.length, "step")}`));
+    if (isSum) section.append(make("h3", {}, `Sums over ${countText(data.steps.steps, "step")}`));
     section.append(make("div", { class: "heads whole" }, table("placements", only(heads), rows.map(only), 200, (i) => (i === state.after ? { "aria-current": "true" } : {}))));
     const isTimed = (before().metrics.step_seconds ?? null) !== null;
     if (data.recommended !== null) section.append(make("p", { class: "note" }, isTimed
       ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
-      : "Recommended by a rule of thumb, because no costs of messages were recorded: the smallest sum of load, hop-bytes and moves, with at most 5 % more load than the least. 1 % less load is worth 10 % more hop-bytes, or moving all objects."));
+      : "Recommended by a rule of thumb, because no costs of messages were recorded. It compares placements with at most 5 % more load than the least: 1 % less load counts as much as 10 % fewer hop-bytes, or as moving no object instead of all."));
     if (hasOthers) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
     if (data.run_steps.length > 1) section.append(...runSteps());
     data.refusals.forEach(([name, reason]) => section.append(make("p", { class: "note" }, `No answer from ${name}: ${reason}.`)));

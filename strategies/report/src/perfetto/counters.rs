@@ -6,9 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::flights::Flight;
 use super::slices::Slices;
-
-/// The number of equal parts of a run for which loads and bytes are summed.
-const WINDOWS: usize = 512;
+use crate::windows::{WINDOWS, Windows};
 
 /// The number of links that are shown.
 const HOTTEST: usize = 16;
@@ -29,26 +27,7 @@ pub(super) fn waiting(flights: &[Flight]) -> Vec<(u32, f64, u64)> {
     points
 }
 
-/// The equal parts of a run that are summed.
-pub(super) struct Windows {
-    seconds: f64,
-}
-
 impl Windows {
-    /// The parts of a run of `seconds`; none if it takes no time.
-    pub(super) fn new(seconds: f64) -> Option<Windows> {
-        (seconds > 0.0).then_some(Windows { seconds: seconds / WINDOWS as f64 })
-    }
-
-    /// The begins of the parts, in seconds.
-    pub(super) fn begins(&self) -> impl Iterator<Item = f64> {
-        (0..WINDOWS).map(|window| window as f64 * self.seconds)
-    }
-
-    fn of(&self, seconds: f64) -> usize {
-        ((seconds / self.seconds) as usize).min(WINDOWS - 1)
-    }
-
     /// By part: the load of the heaviest of `pes` PEs over the average load; none where no PE works.
     pub(super) fn max_over_avg(&self, slices: &Slices, pes: u32) -> Vec<Option<f64>> {
         let (mut max, mut sum) = ([0.0f64; WINDOWS], [0.0f64; WINDOWS]);
@@ -116,13 +95,5 @@ impl Windows {
             }
         });
         links
-    }
-
-    /// The seconds of each part that are between `begin` and `end`. What is after the end of the run is in no part.
-    fn parts(&self, begin: f64, end: f64) -> impl Iterator<Item = (usize, f64)> {
-        (self.of(begin)..=self.of(end)).map(move |window| {
-            let first = window as f64 * self.seconds;
-            (window, (end.min(first + self.seconds) - begin.max(first)).max(0.0))
-        })
     }
 }

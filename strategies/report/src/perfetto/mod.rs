@@ -20,10 +20,12 @@ mod marks;
 mod packets;
 mod slices;
 
-use counters::{Windows, waiting};
+use counters::waiting;
 use flights::flights;
 use packets::{Fields, Packets};
 use slices::Slices;
+
+use crate::windows::Windows;
 
 /// A run to draw.
 pub struct Run<'a> {

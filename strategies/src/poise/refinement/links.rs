@@ -1,9 +1,9 @@
-//! The last step with `links=on`: reduces the load of the busiest link, for few additional hop-bytes.
+//! The last step with `links=on`: reduces the time of the busiest link, for few additional hop-bytes.
 //!
 //! Minimal hop-bytes minimise the total traffic of all links, but not the traffic of the busiest link, which limits
-//! performance when bandwidth is scarce. As long as the load of the busiest link falls, an object whose bytes cross the
-//! busiest link moves or is swapped, such that all links it touches stay below the previous maximum. Hop-bytes may grow
-//! by [`MAX_GROWTH`] in total. Half of each volume is counted in each direction.
+//! performance when bandwidth is scarce. As long as the time of the busiest link falls, which is its bytes over its bandwidth, an object
+//! whose bytes cross the busiest link moves or is swapped, such that all links it touches stay below the previous maximum. Hop-bytes may
+//! grow by [`MAX_GROWTH`] in total. Half of each volume is counted in each direction.
 
 use equipoise_model::Topology;
 
@@ -33,27 +33,26 @@ const MAX_EXAMINED: usize = 4096;
 /// (object, new block) of each move.
 type Moves = Vec<(u32, u32)>;
 
-/// Lowers the load of the busiest link of a placement in the last layer; returns that load before and after, in weights.
+/// Lowers the time of the busiest link of a placement in the last layer.
 pub(crate) fn relieve<M: Metric>(
     problem: &Problem,
     topology: &dyn Topology,
     metric: &M,
     homes: Option<Homes>,
     block_of: &mut [u32],
-) -> (u64, u64) {
+) {
     let mut traffic = Traffic::new(problem, topology, block_of);
     let board = problem.board(metric, &problem.capacity, homes, true);
     let mut loads = problem.loads(block_of);
     let mut scratch = Scratch::new(loads.len());
     // The remaining budget of growth: of hop-bytes, and of hop-bytes plus migration costs.
     let mut budget = [(cost(&problem.graph, metric, block_of) as f64 * MAX_GROWTH) as i64; 2];
-    let before = traffic.busiest().1;
     for _ in 0..MAX_STEPS {
         let (link, most) = traffic.busiest();
         if most == 0 || traffic.walked > MAX_WALKED {
             break;
         }
-        let mut best: Option<(u64, [i64; 2], Moves)> = None;
+        let mut best: Option<(u128, [i64; 2], Moves)> = None;
         for v in traffic.over(link, block_of) {
             let here = block_of[v as usize];
             board.gather(v as usize, block_of, &mut scratch);
@@ -82,7 +81,6 @@ pub(crate) fn relieve<M: Metric>(
         traffic.apply(block_of, &moves, &board);
         budget.iter_mut().zip(growth).for_each(|(budget, growth)| *budget -= growth);
     }
-    (before, traffic.busiest().1)
 }
 
 /// The moves that bring `v` into `block`: alone if there is room, else in exchange for another object.
@@ -106,12 +104,17 @@ fn exchanges<M: Metric>(board: &Board<M>, loads: &[i64], block_of: &[u32], v: u3
     partners.into_iter().map(|u| vec![(v, block), (u, here)]).collect()
 }
 
-/// The loads of links.
+/// The seconds of a byte on a link that count as 1. The fastest links have some thousands, so that rounding hardly counts.
+const UNIT_SECONDS: f64 = 1e-18;
+
+/// The times of links.
 struct Traffic<'a> {
     problem: &'a Problem<'a>,
     topology: &'a dyn Topology,
-    /// By link: weights, each counted once per direction.
-    loads: Vec<u64>,
+    /// By link: the sum of weights, each counted once per direction, times its slowness. Neither sums of weights nor slowness exceed 64 bits.
+    times: Vec<u128>,
+    /// By link: the time of a byte, in [`UNIT_SECONDS`]; 0 for links that no route has crossed.
+    slowness: Vec<u64>,
     /// Links changed by the last moves.
     touched: Vec<usize>,
     route: Vec<usize>,
@@ -120,9 +123,9 @@ struct Traffic<'a> {
 
 impl<'a> Traffic<'a> {
     fn new(problem: &'a Problem, topology: &'a dyn Topology, block_of: &[u32]) -> Traffic<'a> {
-        let loads = vec![0; topology.links()];
-        let mut traffic =
-            Traffic { problem, topology, loads, touched: Vec::new(), route: Vec::new(), walked: 0 };
+        let (times, slowness) = (vec![0; topology.links()], vec![0; topology.links()]);
+        let (touched, route) = (Vec::new(), Vec::new());
+        let mut traffic = Traffic { problem, topology, times, slowness, touched, route, walked: 0 };
         for v in 0..problem.graph.vertices() {
             for half in problem.graph.row(v) {
                 traffic.add(block_of[v], block_of[half.to as usize], half.weight, true);
@@ -132,17 +135,17 @@ impl<'a> Traffic<'a> {
         traffic
     }
 
-    /// The busiest link and its load; the lowest-numbered of equals.
-    fn busiest(&self) -> (usize, u64) {
-        let first = |best: (usize, u64), (link, &load): (usize, &u64)| {
-            if load > best.1 { (link, load) } else { best }
+    /// The busiest link and its time; the lowest-numbered of equals.
+    fn busiest(&self) -> (usize, u128) {
+        let first = |best: (usize, u128), (link, &time): (usize, &u128)| {
+            if time > best.1 { (link, time) } else { best }
         };
-        self.loads.iter().enumerate().fold((0, 0), first)
+        self.times.iter().enumerate().fold((0, 0), first)
     }
 
-    /// The largest load of the touched links.
-    fn peak(&self) -> u64 {
-        self.touched.iter().map(|&link| self.loads[link]).max().unwrap_or(0)
+    /// The longest time of the touched links.
+    fn peak(&self) -> u128 {
+        self.touched.iter().map(|&link| self.times[link]).max().unwrap_or(0)
     }
 
     fn pe(&self, block: u32) -> usize {
@@ -158,8 +161,12 @@ impl<'a> Traffic<'a> {
         self.topology.route(self.pe(from), self.pe(to), &mut self.route);
         self.walked += self.route.len();
         for &link in &self.route {
-            let load = &mut self.loads[link];
-            *load = if is_more { *load + u64::from(weight) } else { *load - u64::from(weight) };
+            let slowness = &mut self.slowness[link];
+            if *slowness == 0 {
+                *slowness = ((1.0 / self.topology.link(link).bandwidth / UNIT_SECONDS).round() as u64).max(1);
+            }
+            let (time, change) = (&mut self.times[link], u128::from(weight) * u128::from(*slowness));
+            *time = if is_more { *time + change } else { *time - change };
         }
         self.touched.extend_from_slice(&self.route);
     }

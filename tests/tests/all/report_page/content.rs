@@ -23,7 +23,7 @@ fn a_run_without_a_balancer_shows_its_loads() {
     assert!(
         sentences[0].ends_with("No load balancer was given, so no element moved; --balancer NAME names one.")
     );
-    assert!(sentences[1].ends_with("All panels but Steps show step 0; no step moved an element."));
+    assert!(sentences[1].ends_with("The panels but Steps show step 0; no step moved an element."));
     assert!(sentences[2].starts_with("Command: equipoise run stencil2d --pes 8 --cells 16"), "{sentences:?}");
     assert_eq!(shown["placements"].as_array().map(Vec::len), Some(1));
     assert_eq!((&shown["placements"][0]["name"], &shown["step"]), (&"before".into(), &0.into()));

@@ -27,7 +27,11 @@ pub(super) fn brightest_cell_is_yellow(tab: &mut Chromium, canvas: usize, size: 
     let cells: Vec<u64> = heat["cells"].as_array().expect("cells").iter().filter_map(Value::as_u64).collect();
     let rows = heat["rows"].as_u64().expect("rows") as usize;
     let columns = heat["columns"].as_array().expect("columns").len();
-    let brightest = cells.iter().position(|&cell| cell == 1000).expect("a cell with the largest value");
+    let scales: Vec<f64> =
+        heat["scales"].as_array().expect("scales").iter().filter_map(Value::as_f64).collect();
+    let is_largest = |column: usize| scales[column] == heat["largest"].as_f64().expect("a value");
+    let brightest = (0..cells.len()).find(|&at| cells[at] == 1000 && is_largest(at / rows));
+    let brightest = brightest.expect("a cell with the largest value");
     let place = |at: usize, of: usize, size: f64| (at as f64 + 0.5) / of as f64 * size;
     check(
         tab,
@@ -116,8 +120,8 @@ fn a_map_on_a_dragonfly_is_a_matrix_of_groups() {
     };
     let document = document(&sandbox, line);
     tab.open(&sandbox.path().join("dragonfly.html"), "panel=machine&theme=light");
-    // 44 pixels for the numbers of groups, then cells of 28 pixels; row and column 3 are PEs, 5 pixels apart.
-    let middle = |at: usize| 44.0 + 28.0 * at as f64 + 14.0 + if at == 3 { 5.0 } else { 0.0 };
+    // 44 pixels for the numbers of groups, then cells of 28 pixels; row and column 3 are PEs.
+    let middle = |at: usize| 44.0 + 28.0 * at as f64 + 14.0;
     let place = |from: usize, to: usize| (middle(to), middle(from));
     for (from, to) in [(0, 2), (3, 0), (2, 3)] {
         check(&mut tab, 0, place(from, to), VIRIDIS);
@@ -248,7 +252,7 @@ fn where_few_objects_send_rows_are_only_these() {
     assert_eq!(tab.colour(0, x, y)[3], 0, "task 0 sends nothing to itself");
     let text = tab.text("document.querySelector('main').innerText");
     for words in [
-        "Rows are only the objects that send (1 of 8). By placement, frames have the messages between objects on one PE",
+        "Rows are only the objects that send (1 of 8). By placement, orange frames have the messages between objects on one PE",
         "borders of nodes.",
     ] {
         assert!(text.contains(words), "{text}");

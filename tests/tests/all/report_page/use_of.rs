@@ -171,7 +171,7 @@ fn paper_has_all_panels_on_white() {
     assert_eq!(tab.text("document.documentElement.dataset.theme"), "dark");
     tab.call("Emulation.setEmulatedMedia", json!({ "media": "print" }));
     assert_eq!(tab.text("getComputedStyle(document.querySelector('nav')).display"), "none");
-    tab.value("document.documentElement.dataset.theme = 'light', open('all')");
+    tab.value("document.documentElement.dataset.theme = 'light', show('all')");
     tab.photograph("paper");
     tab.has_no_problem();
 }

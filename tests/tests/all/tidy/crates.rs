@@ -70,9 +70,9 @@ fn forbidden_dependencies(member: &str, manifest: &toml::Table, allowed: &[&str]
             for (name, _) in dependencies.filter(|(name, _)| name.starts_with("equipoise")) {
                 if !allowed.contains(&name.as_str()) {
                     violations.push(format!(
-                        "{member}/Cargo.toml: {kind} on {name} are forbidden; the order is strategies/model <- \
-                         strategies/network <- strategies <- strategies/report <- runtime <- apps <- apps/cli, apps/figures <- tests, \
-                         benches; move shared code to the left"
+                        "{member}/Cargo.toml: {kind} on {name} are forbidden; a crate depends on earlier ones of \
+                         strategies/model, strategies/network, strategies, strategies/report, runtime, apps, and then apps/cli, \
+                         apps/figures, tests and benches; move shared code to an earlier one"
                     ));
                 }
             }

@@ -154,8 +154,8 @@ fn banned_idioms_are_not_used() {
 
 #[test]
 fn only_the_transport_sends_between_threads() {
-    // The thread that waits for signals belongs to the process, not to a run; those that write a recorded order or a
-    // checkpoint carry no messages.
+    // The threads that wait for signals and print the last error belong to the process, not to a run; those that write a recorded
+    // order or a checkpoint carry no messages.
     let others = ["process.rs", "interleaving/recording.rs", "checkpoint/file.rs", "checkpoint/saver.rs"];
     let is_exempt = |name: &str| name.starts_with("transport/") || others.contains(&name);
     none(&find_below("runtime/src/", ONLY_TRANSPORT, is_exempt));

@@ -1,0 +1,130 @@
+// Pictures on canvases that are labelled, and can be read with the mouse and with keys.
+/** Shows a text next to a place of the window; none hides it. */
+function tip(place, text = "") {
+  const box = document.getElementById("tip");
+  box.hidden = !text;
+  if (!text) return;
+  box.textContent = text;
+  box.style.left = `${Math.min(place.clientX + 14, innerWidth - box.offsetWidth - 8)}px`;
+  box.style.top = `${Math.min(place.clientY + 14, innerHeight - box.offsetHeight - 8)}px`;
+}
+
+/**
+ * A canvas of `width` x `height` that is drawn by `draw(context)`, at least two pixels wide for each of them, for sharp prints. `cells` has the
+ * left and upper border of its first cell, the width and height of each, and the numbers of columns and rows; `at(column, row)` says what is in a
+ * cell. Arrow keys move a frame from cell to cell, over those of which there is nothing to say.
+ */
+function picture(width, height, label, draw, at, [left, above, wide, high, columns, rows]) {
+  const sharp = Math.max(2, Math.ceil(devicePixelRatio || 1));
+  const canvas = make("canvas", { width: width * sharp, height: height * sharp, role: "application", "aria-roledescription": "picture",
+    "aria-label": `${label}. Arrow keys move from cell to cell.`, tabindex: 0, style: `width: ${width}px` });
+  const context = canvas.getContext("2d"), said = (column, row) => column >= 0 && row >= 0 && column < columns && row < rows ? at(column, row) : "";
+  let cursor = null;
+  canvas.paint = () => {
+    context.setTransform(sharp, 0, 0, sharp, 0, 0);
+    context.clearRect(0, 0, width, height);
+    context.save();
+    draw(context);
+    context.restore();
+    if (!cursor) return;
+    context.strokeStyle = variable("--frame");
+    context.lineWidth = 2;
+    context.setLineDash([]);
+    context.strokeRect(left + cursor[0] * wide, above + cursor[1] * high, Math.max(wide, 2), Math.max(2, high));
+  };
+  canvas.paint();
+  const leave = () => {
+    tip();
+    if (cursor) { cursor = null; canvas.paint(); }
+  };
+  canvas.addEventListener("pointermove", (event) => {
+    const box = canvas.getBoundingClientRect(), scale = width / box.width;
+    tip(event, said(Math.floor(((event.clientX - box.left) * scale - left) / wide), Math.floor(((event.clientY - box.top) * scale - above) / high)));
+  });
+  canvas.addEventListener("pointerleave", () => tip());
+  canvas.addEventListener("blur", leave);
+  canvas.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") leave();
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    // The first key shows the frame in the middle.
+    const by = cursor ? event.shiftKey ? 10 : 1 : 0, ends = [columns - 1, rows - 1];
+    const moved = (from, by) => from.map((place, k) => Math.max(0, Math.min(ends[k], place + by * step[k])));
+    let next = moved(cursor || ends.map((end) => Math.floor(end / 2)), by);
+    while (!said(...next) && String(moved(next, 1)) !== String(next)) next = moved(next, 1);
+    if (said(...next) || !cursor) cursor = next;
+    canvas.paint();
+    const box = canvas.getBoundingClientRect(), scale = box.width / width, text = said(...cursor);
+    tip({ clientX: box.left + (left + (cursor[0] + 0.5) * wide) * scale, clientY: box.top + (above + (cursor[1] + 0.5) * high) * scale }, text);
+    // The text follows the mouse in silence, but keys have it read aloud.
+    document.getElementById("said").textContent = text;
+  });
+  return canvas;
+}
+
+/** The space of the labels to the left of a picture, and above a matrix. */
+const margin = 44;
+/** The space of the labels above a picture of PEs. */
+const head = 20;
+/** The smallest of 1, 2, 5, 10, 20, 50, .. that is at least so much; also of fractions. */
+function roundStep(least) {
+  const size = 10 ** Math.floor(Math.log10(least));
+  return size * [1, 2, 5, 10].find((it) => it * size >= least);
+}
+/** The middles of `n` rows or columns, with the names of their values. */
+const middles = (n, name) => Array.from({ length: n }, (_, i) => [(i + 0.5) / n, String(name(i))]);
+/** Of marks that are equally far apart, if they are closer together than `space`: every second, fifth, tenth, .. one. Other marks are all kept. */
+function sparse(marks, space) {
+  const gaps = marks.slice(1).map(([part], i) => part - marks[i][0]);
+  const least = gaps.reduce((a, b) => Math.min(a, b), 1), step = Math.max(1, roundStep(space / least));
+  return largest(gaps) > 1.001 * least ? marks : marks.filter((_, i) => i % step === 0);
+}
+/**
+ * Labels of the columns and rows of a picture that is `wide` and `high` pixels, whose left and upper border is at `left` and `above`. Marks
+ * are places, as parts of its width or height, and texts. Those without space are left out.
+ */
+function labelAxes(context, [left, above, wide, high], columns, rows) {
+  context.fillStyle = variable("--dim");
+  context.font = "11px system-ui, sans-serif";
+  const width = (text) => context.measureText(text).width;
+  const widest = width(columns.reduce((longest, [, text]) => text.length > longest.length ? text : longest, ""));
+  let right = 0, below = 0;
+  for (const [part, text] of sparse(columns, (widest + 8) / wide)) {
+    // Texts are measured only where there may be space, because there may be thousands.
+    if (left + part * wide < right) continue;
+    const x = Math.min(left + part * wide - width(text) / 2, left + wide - width(text));
+    if (x >= right) { context.fillText(text, x, above - 6); right = x + width(text) + 8; }
+  }
+  for (const [part, text] of sparse(rows, 14 / Math.max(high, 1))) {
+    const y = Math.min(above + part * high + 4, above + high);
+    if (y >= below) { context.fillText(text, Math.max(0, left - 6 - width(text)), y); below = y + 14; }
+  }
+}
+
+/** Draws a matrix of `columns` x `rows` pixels, whose colours `paint(column, row)` returns, to the whole of a canvas. */
+function paintCells(context, width, height, columns, rows, paint) {
+  const small = make("canvas", { width: columns, height: rows }).getContext("2d");
+  const image = small.createImageData(columns, rows);
+  for (let row = 0, at = 0; row < rows; row++) for (let column = 0; column < columns; column++, at += 4) {
+    const rgb = paint(column, row);
+    if (!rgb) continue;
+    [image.data[at], image.data[at + 1], image.data[at + 2]] = rgb;
+    image.data[at + 3] = 255;
+  }
+  small.putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(small.canvas, 0, 0, width, height);
+}
+
+let scales = 0;
+/** The scale of a colour map: a bar with its ends. */
+function legend(map, low, high, title) {
+  const stops = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((i) => `<stop offset="${i / 8}" stop-color="${css(map, i / 8)}"/>`).join("");
+  const id = `scale-${scales++}`;
+  const bar = svg(300, 46, `Colours: ${title}, from ${low} to ${high}`,
+    `<defs><linearGradient id="${id}">${stops}</linearGradient></defs><text x="0" y="11">${safe(title)}</text>` +
+    `<rect y="16" width="220" height="12" fill="url(#${id})"/><text x="0" y="42">${safe(low)}</text><text x="220" y="42" text-anchor="end">${safe(high)}</text>`);
+  bar.className = "legend";
+  return bar;
+}
