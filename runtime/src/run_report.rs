@@ -143,7 +143,7 @@ impl RunReport {
             match steps {
                 1 => format!("{length}, with 1 load-balancing step."),
                 _ => format!(
-                    "{length}, with {}. The panels but {} show step {}{chosen}.",
+                    "{length}, with {}. All panels but {} show step {}{chosen}.",
                     count(steps as u64, "load-balancing step"),
                     if is_recorded { "Steps and Timeline" } else { "Steps" },
                     step.step

@@ -9,7 +9,8 @@ use equipoise_strategies::cost::explain::{Explanation, Names, largest_parts};
 use equipoise_strategies::cost::mcf::seconds_of;
 use equipoise_strategies::cost::{Metrics, link_loads};
 
-use crate::data::{Objects, Pes, Placement, ReportData, VERSION, rounded};
+use crate::data::{Objects, Pes, Placement, ReportData, VERSION};
+use crate::digits::rounded;
 use crate::machine::Drawing;
 use crate::matrix::{Participants, fixed_senders_part, half_senders, matrix};
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::data::rounded;
+use crate::digits::rounded;
 
 /// The largest number of rows, and of columns.
 pub const MAX_BINS: usize = 512;

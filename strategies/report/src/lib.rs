@@ -7,6 +7,7 @@
 mod between;
 pub mod build;
 pub mod data;
+mod digits;
 pub mod file;
 pub mod heat;
 mod machine;

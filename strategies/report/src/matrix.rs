@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use equipoise_model::Database;
 use equipoise_model::database::End;
 
-use crate::data::{Matrix, rounded};
+use crate::data::Matrix;
+use crate::digits::rounded;
 use crate::heat::MAX_BINS;
 
 /// The objects that rows and columns of matrices stand for.

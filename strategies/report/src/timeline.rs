@@ -2,7 +2,7 @@
 
 use equipoise_network::trace::{Step, Trace};
 
-use crate::data::rounded;
+use crate::digits::rounded;
 use crate::heat::{Heat, MAX_BINS};
 use crate::windows::{WINDOWS, Windows};
 

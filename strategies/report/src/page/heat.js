@@ -61,11 +61,6 @@ function stepPicture(heat, top, name, ink) {
   return picture(560, head + high, `Load of PEs at the chosen step, ${name}`, draw,
     (row) => `${rowName(heat, row)}: ${loadText(valueOf(heat, chosen, row))}`, [margin, head, each, high, heat.rows, 1]);
 }
-/** The first, the last and the largest max/avg of all steps. */
-function course({ max_over_avg: all }) {
-  const text = (x) => x.toFixed(3);
-  return `${text(all[0])} at the first step, ${text(all.at(-1))} at the last, at most ${text(largest(all))}`;
-}
 const steps = {
   id: "steps", title: "Steps",
   exists: () => Boolean(data.steps),
@@ -106,8 +101,9 @@ const steps = {
       ...maps.flatMap(([heat]) => [cell(heat.scales[c], loadText), cell(heat.max_over_avg[c], (ratio) => ratio.toFixed(3))])]);
     section.append(legend("cividis", loadText(low), loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (hasOthers ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
       table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `max/avg ${when}`])], rows())));
-    const courses = maps.map(([heat], k) => `${["before", "after"][k]} ${k ? "it" : "a step"}: ${course(heat)}`);
-    return `max/avg ${courses.join("; ")}.`;
+    const text = (x) => x.toFixed(3), most = maps.map(([heat], k) => `${text(largest(heat.max_over_avg))} ${["before a step", "after it"][k]}`);
+    const end = `${text(maps.at(-1)[0].max_over_avg.at(-1))} ${["before", "after"][maps.length - 1]} the last`;
+    return `max/avg is ${text(data.steps.max_over_avg[0])} before the first step and ${end}. Over all steps, it is at most ${most.join(" and ")}.`;
   },
 };
 /** The picture and the table of a timeline, whose name is empty if it is the only one. */

@@ -199,7 +199,7 @@ function treePicture(it, top, name) {
 /** What the rows of the picture are, and how switches are called. */
 function treeNote() {
   const names = pair().flatMap(([it]) => it.top_links.map(([link]) => link.match(/switch (\d+)\.(\d+)(?:\.(\d+))?/))).filter(Boolean);
-  const called = names.slice(0, 1).map(([name, height, part, number]) => ` ${name} is ${number ? `switch ${number} of ` : "that of "}part ${part} of height ${height}.`);
+  const called = names.slice(0, 1).map(([name, height, part, number]) => ` The name ${name} means ${number ? `switch ${number} of ` : "that of "}part ${part} of height ${height}.`);
   return `A row: the links above ${leafKind()}, or above the parts of a height; ↑ up, ↓ down. Parallel cables have the colour of the busiest one. Grey: no bytes. Numbers: ${leafKind()}.${called.join("")}`;
 }
 

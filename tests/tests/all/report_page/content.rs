@@ -23,7 +23,7 @@ fn a_run_without_a_balancer_shows_its_loads() {
     assert!(
         sentences[0].ends_with("No load balancer was given, so no element moved; --balancer NAME names one.")
     );
-    assert!(sentences[1].ends_with("The panels but Steps show step 0; no step moved an element."));
+    assert!(sentences[1].ends_with("All panels but Steps show step 0; no step moved an element."));
     assert!(sentences[2].starts_with("Command: equipoise run stencil2d --pes 8 --cells 16"), "{sentences:?}");
     assert_eq!(shown["placements"].as_array().map(Vec::len), Some(1));
     assert_eq!((&shown["placements"][0]["name"], &shown["step"]), (&"before".into(), &0.into()));
@@ -62,7 +62,7 @@ fn the_step_with_the_largest_gain_is_one_with_migrations() {
     );
     // Where the time of the strategy is not charged, the report says so.
     let says = |shown: &Value| {
-        texts(&shown["sentences"]).iter().any(|it| it.contains("--strategy-seconds charges it"))
+        texts(&shown["sentences"]).iter().any(|it| it.contains("with --strategy-seconds, it does"))
     };
     assert!(says(&shown) && shown["placements"][1]["strategy_seconds"].is_null());
     let charged = document(&sandbox, &format!("{RUN} --strategy-seconds 0.001"));
@@ -239,8 +239,10 @@ fn the_reasons_of_moves_follow_from_the_loads() {
         let is_needed = stayed > after[from].max(after[to]) * 1.0005;
         let would_be_heaviest = stayed > heaviest * 1.0005;
         let reason = match (is_needed, before[from] < average) {
-            (true, false) => "more than both PEs have after all moves, so the loads speak for this move",
-            (true, true) if would_be_heaviest && arrives_on(from) => "it makes room for objects that arrive",
+            (true, false) => "both PEs have less, so the loads speak for this move",
+            (true, true) if would_be_heaviest && arrives_on(from) => {
+                "the move makes room for objects that arrive"
+            }
             _ => "the loads do not speak for this move",
         };
         let text = object[3].as_str().expect("a sentence");
