@@ -160,7 +160,7 @@ impl RunReport {
             }
         }
         if !is_charged && step.strategy.is_some() {
-            let free = "No virtual time passes while a strategy decides; with --strategy-seconds, it does.";
+            let free = "The virtual time has the messages of a decision, but not what the strategy computes, unless --strategy-seconds gives it.";
             data.sentences.push(free.into());
         }
         data.run_steps = run_steps;
@@ -190,6 +190,7 @@ fn run_steps(history: &LbHistory) -> Vec<RunStep> {
             strategy: step.strategy.clone(),
             sync_points: step.sync_points,
             migrations: step.after.migrations,
+            average_load_seconds: each(step, step.before.average_load_seconds),
             max_over_avg: [&step.before, &step.after].map(|cost| 1.0 + cost.imbalance),
             hop_bytes: (step.before.communication.zip(step.after.communication))
                 .map(|(before, after)| [before.hop_bytes, after.hop_bytes]),
@@ -214,15 +215,24 @@ fn why_shown(step: &LbStep, is_followed: bool) -> &'static str {
     }
 }
 
+/// The part by which the work of a period must change from the first to the last step to be named: it was no merit, or fault, of the steps.
+const WORK: f64 = 0.02;
+
 /// What all steps of a run delivered together, if there are several.
 fn overall(steps: &[RunStep]) -> Option<String> {
     let [first, .., last] = steps else { return None };
     first.strategy.as_ref()?;
-    Some(format!(
+    let mut text = format!(
         "The time between sync points was {} before the first load-balancing step, and {} before the last one.",
         seconds(first.period_seconds),
         seconds(last.period_seconds)
-    ))
+    );
+    let change = last.average_load_seconds / first.average_load_seconds - 1.0;
+    if change.is_finite() && change.abs() >= WORK {
+        let how = if change > 0.0 { "grew" } else { "fell" };
+        text += &format!(" The work itself {how} by {:.0} %.", 100.0 * change.abs());
+    }
+    Some(text)
 }
 
 /// The part of the time between sync points by which it must be longer after a step to be named first: times of threads vary.
@@ -242,10 +252,10 @@ fn delivered(step: &RunStep) -> String {
         );
     };
     let predicted =
-        step.predicted_seconds.map(|it| format!("; predicted from the loads before it: {}", seconds(it)));
+        step.predicted_seconds.map(|it| format!(" Predicted from the loads before it were {}.", seconds(it)));
     let did = if grew(step) { "grew: it was" } else { "was" };
     format!(
-        "The time between sync points {did} {} before this step, and {} after it, with the step itself{}.",
+        "The time between sync points {did} {} before this step, and {} after it, with the step itself.{}",
         seconds(step.period_seconds),
         seconds(next_seconds),
         predicted.unwrap_or_default(),
@@ -262,6 +272,21 @@ fn lower(sentence: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_of_the_work_itself_is_named() {
+        let step = |average_load_seconds| RunStep {
+            strategy: Some("GreedyLB".into()),
+            period_seconds: 2.0,
+            average_load_seconds,
+            ..RunStep::default()
+        };
+        let text = |last| overall(&[step(1.0), step(last)]).unwrap_or_default();
+        assert!(text(1.01).ends_with(" and 2.00 s before the last one."));
+        assert!(text(0.9).ends_with(" The work itself fell by 10 %."), "{}", text(0.9));
+        assert!(text(1.2).ends_with(" The work itself grew by 20 %."));
+        assert_eq!(overall(&[step(1.0)]), None);
+    }
 
     #[test]
     fn a_step_after_which_periods_are_longer_says_so() {
@@ -281,8 +306,8 @@ mod tests {
         assert!(grew(&longer));
         assert_eq!(
             delivered(&longer),
-            "The time between sync points grew: it was 1.00 s before this step, and 1.06 s after it, with the step itself; predicted from \
-             the loads before it: 500 ms."
+            "The time between sync points grew: it was 1.00 s before this step, and 1.06 s after it, with the step itself. Predicted from \
+             the loads before it were 500 ms."
         );
     }
 }

@@ -10,8 +10,9 @@
 //!    hop-bytes; else to the PE that finishes first. If an object fits nowhere, a chain of objects moves on to make room (`repair.rs`).
 //! 3. While the heaviest PE is heavier than that of the answer, objects leave it or are exchanged, where the constraints allow that. With
 //!    loads by phase, the cost is the sum over phases of the slowest PE, and this step always runs (`improve.rs`).
-//! 4. Objects that the constraints have moved, and those near them, move nearer to their partners, without a further migration
-//!    (`nearer.rs`).
+//! 4. If the constraints have moved an object, a search begins once more with the answer. It lets objects break constraints at first,
+//!    and goes to a placement near the answer that keeps them, with few hop-bytes (`search.rs`). If it finds none, it begins with the placement
+//!    of step 3. If step 2 finds no place for an object, this search is tried as well. Of both placements, that with fewer hop-bytes is taken, and of equals that with fewer moves.
 //! 5. Wishes are granted that cost less than they are worth (`improve.rs`).
 //!
 //! Where all objects have the same load, as ranks have, steps 2 to 4 are first tried with one more constraint: no PE takes more objects
@@ -36,12 +37,14 @@ use crate::{Strategy, StrategyError};
 
 use contracted::Items;
 use nearer::Near;
+use search::Search;
 use state::State;
 
 mod contracted;
 mod improve;
 mod nearer;
 mod repair;
+mod search;
 mod state;
 
 /// The same strategy, which keeps the constraints of its databases. It decides in one place, also if the strategy has no centre.
@@ -115,10 +118,20 @@ fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -
         if !with.parts.is_empty() {
             repair::choose_parts(items.to_mut(), with, start)?;
         }
-        let (mut placed, limit_seconds) = repair::repaired(&items, with, &near, answer, start)?;
-        improve::improve(&near, &mut placed, answer, limit_seconds);
+        let fixed = State::new(&items, with)?;
+        // Seconds above the limit by less are rounding.
+        let limit_seconds = repair::limit_seconds(&fixed, answer) * (1.0 + crate::placement::ROUNDING);
+        let mut placed = repair::repaired(&items, with, &near, start, limit_seconds).or_else(|why| {
+            // With counts and places alone, there is no placement.
+            let no_limits = vec![f64::INFINITY; fixed.phases()];
+            let search = || Search::new(&near, &items, with, start, no_limits).run([].into_iter());
+            let found = if fixed.has_only_counts() { None } else { search() };
+            found.map_or(Err(why), |pe_of| State::with(&items, with, &pe_of))
+        })?;
+        improve::balance(&mut placed, limit_seconds);
+        let pe_of = shortened(&near, &items, with, &placed, start, limit_seconds);
         // A wish may be worth that a PE takes one more object.
-        let mut placed = State::with(&items, rules, &placed.pe_of)?;
+        let mut placed = State::with(&items, rules, &pe_of)?;
         let granted = improve::grant(&items, &mut placed);
         Ok(Kept { pe_of: placed.pe_of, granted })
     };
@@ -132,6 +145,34 @@ fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -
         }
     }
     attempt(rules, answer).or_else(|why| attempt(rules, &before).map_err(|_| why))
+}
+
+/// The placement `placed`, or one near `start` that is not heavier and has fewer hop-bytes, or as many with fewer moves.
+fn shortened(
+    near: &Near,
+    items: &Items,
+    rules: &Rules,
+    placed: &State,
+    start: &[u32],
+    limit_seconds: f64,
+) -> Vec<u32> {
+    if placed.pe_of == start {
+        return placed.pe_of.clone();
+    }
+    let slowest =
+        |phase: usize| placed.lightest(phase).next_back().map_or(0.0, |pe| placed.seconds(pe, phase));
+    let least = if placed.phases() == 1 { limit_seconds } else { 0.0 };
+    let limits: Vec<f64> = (0..placed.phases()).map(|phase| slowest(phase).max(least)).collect();
+    let search = |from: &[u32]| Search::new(near, items, rules, from, limits.clone());
+    let is_moved =
+        |item: &u32| placed.can_move(*item) && placed.pe_of[*item as usize] != start[*item as usize];
+    let moved = || (0..start.len() as u32).filter(is_moved);
+    let found = search(start).run([].into_iter()).or_else(|| search(&placed.pe_of).run(moved()));
+    let value = |pe_of: &[u32]| {
+        let moved = pe_of.iter().zip(start).filter(|(a, b)| a != b).count();
+        (near.twice_all(pe_of), moved)
+    };
+    found.filter(|pe_of| value(pe_of) < value(&placed.pe_of)).unwrap_or_else(|| placed.pe_of.clone())
 }
 
 /// The constraints, and that no PE takes more objects than the fullest PE of the answer; none where objects have different loads.

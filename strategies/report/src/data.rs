@@ -44,7 +44,7 @@ pub struct ReportData {
     pub receivers: Vec<u32>,
     /// The fewest objects that together send half of the bytes between objects; none if there are none.
     pub half_senders: Option<u32>,
-    /// The part of the bytes between objects that objects send which cannot move; none if there are no such bytes.
+    /// The part of the bytes between objects whose sender cannot move; none if there are no such bytes, or if nothing can move.
     pub fixed_senders_part: Option<f64>,
     /// The edges with the most bytes: (sender, receiver, bytes), of which both ends are objects.
     pub heaviest_edges: Vec<(u32, u32, u64)>,
@@ -79,6 +79,8 @@ pub struct RunStep {
     pub sync_points: u32,
     /// The objects that moved.
     pub migrations: u64,
+    /// The average load of a PE in that period.
+    pub average_load_seconds: f64,
     /// The largest load over the average, with the loads of the period before the step: before and after it.
     pub max_over_avg: [f64; 2],
     /// The hop-bytes of the messages of that period: before and after the step; none if there are no messages.

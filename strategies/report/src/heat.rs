@@ -16,7 +16,7 @@ pub struct Heat {
     pub rows: usize,
     /// By column: the number of its first step, or the time where it begins.
     pub columns: Vec<f64>,
-    /// By column: its largest value, in seconds or as a part of the time.
+    /// By column: its largest value, in the unit of the values.
     pub scales: Vec<f64>,
     /// The largest of `scales`.
     pub largest: f64,
@@ -31,7 +31,7 @@ pub struct Heat {
     /// Steps per column.
     #[serde(rename = "steps_per_column")]
     stride: usize,
-    /// Steps so far.
+    /// The number of steps.
     steps: usize,
 }
 

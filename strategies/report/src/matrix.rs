@@ -82,8 +82,12 @@ fn sent(database: &Database) -> Vec<u128> {
     sent
 }
 
-/// The part of the bytes between objects, without those to themselves, that objects send which cannot move; none if there are none.
+/// The part of the bytes between objects, without those to themselves, whose sender cannot move; none if there are none, or if nothing
+/// can move.
 pub(crate) fn fixed_senders_part(database: &Database) -> Option<f64> {
+    if database.objects.iter().all(|object| !object.migratable) {
+        return None;
+    }
     let sent = sent(database);
     let total: u128 = sent.iter().sum();
     let fixed: u128 = database
@@ -166,6 +170,8 @@ mod tests {
         let mut fixed = database.clone();
         fixed.objects[0].migratable = false;
         assert_eq!([&database, &fixed].map(fixed_senders_part), [Some(0.0), Some(0.8)]);
+        fixed.objects.iter_mut().for_each(|object| object.migratable = false);
+        assert_eq!(fixed_senders_part(&fixed), None, "nothing can move");
         let silent = Database { edges: Vec::new(), ..database.clone() };
         assert_eq!((half_senders(&silent), fixed_senders_part(&silent)), (None, None));
 

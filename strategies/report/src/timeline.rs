@@ -66,6 +66,12 @@ mod tests {
         let full =
             |pe: usize| heat.cells.iter().skip(pe).step_by(heat.rows).filter(|&&cell| cell == 1000).count();
         assert_eq!((full(0), full(1)), (0, 128));
+        // PE 1 is busy in the third quarter.
+        let scales = |range: std::ops::Range<usize>, scale| heat.scales[range].iter().all(|&it| it == scale);
+        assert!(scales(0..128, 0.0) && scales(128..256, 1.0) && scales(256..512, 0.0), "{:?}", heat.scales);
+        let short = Execution::new(0, 0, 0.0, None, vec![Step::Work(0.5 / 512.0)]);
+        let half = Trace { pes: 1, seconds: 1.0, executions: vec![short], ..Trace::default() };
+        assert_eq!(timeline(&half).expect("a timeline").scales[0], 0.5);
         assert_eq!(timeline(&Trace::default()), None);
     }
 
@@ -86,6 +92,7 @@ mod tests {
         let heat = timeline(&trace).expect("a timeline");
         let full = heat.cells.iter().take_while(|&&cell| cell == 1000).count();
         assert_eq!((heat.columns[0], full, heat.cells[full]), (6.0, 256, 0));
+        assert_eq!((heat.scales[0], heat.scales[full]), (1.0, 0.0));
         assert_eq!((heat.columns[256], steps(&trace)), (7.0, vec![(3, 7.5)]));
     }
 }

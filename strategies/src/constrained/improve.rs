@@ -1,4 +1,4 @@
-//! Better placements that keep the constraints: moves and exchanges from the heaviest PE, shorter ways of messages, and wishes.
+//! Better placements that keep the constraints: moves and exchanges from the heaviest PE, and wishes.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::contracted::Items;
-use super::nearer::{Near, shorten};
 use super::state::State;
 use crate::balance::load::order;
 
@@ -18,17 +17,14 @@ const ATTEMPTS: u64 = 1 << 25;
 /// How many exchanges are tried for a wish.
 const MOST_EXCHANGES: usize = 256;
 
-/// Makes a placement as light as `limit_seconds` if it can, and shortens the ways of messages.
-pub(super) fn improve(near: &Near, state: &mut State, answer: &[u32], limit_seconds: f64) {
-    // Moves below this part of the cost are rounding.
-    let limit_seconds = limit_seconds * (1.0 + crate::placement::ROUNDING);
+/// Makes a placement as light as `limit_seconds` if it can; with phases, as light as it can.
+pub(super) fn balance(state: &mut State, limit_seconds: f64) {
     let mut attempts = ATTEMPTS;
     while attempts > 0 && (state.phases() > 1 || state.cost_seconds() > limit_seconds) {
         if !relieve(state, &mut attempts) {
             break;
         }
     }
-    shorten(near, state, answer, limit_seconds);
 }
 
 /// Makes the heaviest PE of a phase lighter. Returns whether it could.

@@ -19,8 +19,8 @@ const RESTARTS: u64 = 16;
 /// How many places of items that could move are tried for an item that fits nowhere.
 const MOST_DISPLACED: u32 = 1 << 22;
 
-/// The items at their places, and the seconds of the heaviest PE of the answer. Items stay where `start` has them as far as they can: the
-/// answer, or the placement before.
+/// The items at their places. Items stay where `start` has them as far as they can; others go where PEs do not become heavier than
+/// `limit_seconds`, if they can.
 ///
 /// # Errors
 /// If no placement was found.
@@ -28,15 +28,14 @@ pub(super) fn repaired<'a>(
     items: &'a Items,
     rules: &'a Rules,
     near: &Near,
-    answer: &[u32],
     start: &[u32],
-) -> Result<(State<'a>, f64), String> {
+    limit_seconds: f64,
+) -> Result<State<'a>, String> {
     let mut order: Vec<u32> =
         (0..items.weight.len() as u32).filter(|&item| !items.is_fixed[item as usize]).collect();
     order.sort_by_key(|&item| rank(items, item));
     let fixed = State::new(items, rules)?;
     let is_proof = fixed.has_only_counts();
-    let limit_seconds = limit_seconds(&fixed, answer);
     let mut placed = place_all(fixed, near, Some(start), &order, limit_seconds);
     if !is_proof && placed.is_err() {
         // The places of the start led to a dead end. Now the largest items choose first, then items in random orders.
@@ -50,7 +49,7 @@ pub(super) fn repaired<'a>(
             shuffle(&mut generator(restart, 0), &mut order);
         }
     }
-    Ok((placed?, limit_seconds))
+    placed
 }
 
 /// Items with the least choice come first, then the heaviest.
@@ -280,7 +279,7 @@ fn place_all<'a>(
 }
 
 /// The seconds in all phases of the heaviest available PE of the answer. `fixed` has the items that cannot move.
-fn limit_seconds(fixed: &State, answer: &[u32]) -> f64 {
+pub(super) fn limit_seconds(fixed: &State, answer: &[u32]) -> f64 {
     let mut seconds: Vec<f64> = (0..fixed.pes()).map(|pe| fixed.total_seconds(pe)).collect();
     for (item, &pe) in (0..).zip(answer) {
         if fixed.can_move(item) {

@@ -129,11 +129,6 @@ impl<'a> State<'a> {
         !self.items.is_fixed[item as usize]
     }
 
-    /// Whether an item is not where it was before the step.
-    pub(super) fn migrates(&self, item: u32) -> bool {
-        self.can_move(item) && self.pe_of[item as usize] != self.items.database.objects[item as usize].pe
-    }
-
     /// The number of PEs.
     pub(super) fn pes(&self) -> u32 {
         self.count.len() as u32

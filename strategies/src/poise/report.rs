@@ -18,33 +18,32 @@ pub(super) fn report(
     block_of: &[u32],
     is_timed: bool,
 ) -> Assignment {
-    let placements = [database.placement(), problem.placement(database, block_of)];
-    let all = placements.each_ref().map(|pe_of| Metrics::of(database, topology, pe_of));
-    let hop_bytes = all
-        .each_ref()
-        .map(|metrics| metrics.communication.map_or(0, |communication| communication.hop_bytes) as f64);
+    let (before, pe_of) = (database.placement(), problem.placement(database, block_of));
+    let hop_bytes =
+        |metrics: &Metrics| metrics.communication.map_or(0, |communication| communication.hop_bytes) as f64;
+    let metrics = Metrics::of(database, topology, &pe_of);
+    let after = hop_bytes(&metrics);
     let (notes, sentence) = if is_timed {
-        let seconds = placements
-            .each_ref()
-            .map(|pe_of| link_seconds(database, topology, pe_of).into_iter().sum::<f64>());
+        let seconds =
+            [&before, &pe_of].map(|pe_of| link_seconds(database, topology, pe_of).into_iter().sum::<f64>());
         let notes = vec![
             Note::new("link_seconds before", seconds[0]),
             Note::new("link_seconds after", seconds[1]),
-            Note::new("hop-bytes after", hop_bytes[1]),
+            Note::new("hop-bytes after", after),
         ];
-        (notes, sentence("Bytes over bandwidth, summed over all links,", seconds, "", &all[1]))
+        (notes, sentence("Bytes over bandwidth, summed over all links,", seconds, "", &metrics))
     } else {
+        let before = hop_bytes(&Metrics::of(database, topology, &before));
         let bound = cost_bound(problem, problem.most_load(block_of)) as f64;
         let least = (bound / problem.machine.last().scale as f64 * problem.unit).floor();
-        debug_assert!(least <= hop_bytes[1], "the lower bound is {least} hop-bytes of {}", hop_bytes[1]);
+        debug_assert!(least <= after, "the lower bound is {least} hop-bytes, and this placement has {after}");
         let notes = vec![
-            Note::new("hop-bytes before", hop_bytes[0]),
-            Note::new("hop-bytes after", hop_bytes[1]),
+            Note::new("hop-bytes before", before),
+            Note::new("hop-bytes after", after),
             Note::new("hop-bytes at least", least),
         ];
-        (notes, sentence("Hop-bytes", hop_bytes, &bound_text(hop_bytes[0], least), &all[1]))
+        (notes, sentence("Hop-bytes", [before, after], &bound_text(before, least), &metrics))
     };
-    let [_, pe_of] = placements;
     Assignment { notes, sentence: Some(sentence), ..Assignment::new(pe_of) }
 }
 

@@ -41,7 +41,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
         Param {
             key: "links",
             default: "off",
-            help: "`on`: at the end, reduce the load of the busiest link, for at most 1 % more hop-bytes",
+            help: "`on`: at the end, reduce the time of the busiest link, for at most 1 % more hop-bytes, or time of all links where bandwidths differ",
         },
     ],
     item: Recipe {

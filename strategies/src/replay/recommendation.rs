@@ -13,7 +13,7 @@ use crate::cost::{Metrics, sentence};
 pub struct Recommendation {
     /// The name of the strategy.
     pub strategy: String,
-    /// What it gains, and the predicted time, or where none is known that messages may take longer than work.
+    /// What it gains; then the predicted time, or if that is unknown, that messages may take longer than work.
     pub lead: Vec<String>,
     /// What it gains and loses against other placements.
     pub reasons: Vec<String>,
@@ -51,7 +51,7 @@ fn of(best: &Row, replay: &Replay, steps: usize) -> Recommendation {
     Recommendation { strategy: best.name.clone(), lead, reasons }
 }
 
-/// How much of the largest load goes, of that of each step if there are several.
+/// By how much the largest load falls; of several steps, the sums of their largest loads.
 fn of_gain(best: &Row, before: &Metrics, steps: usize) -> String {
     if steps == 1 {
         return sentence(before, &best.after);
@@ -62,9 +62,9 @@ fn of_gain(best: &Row, before: &Metrics, steps: usize) -> String {
 }
 
 /// The predicted times, if they are known.
-fn of_times(best: &Row, replay: &Replay, periods: usize) -> Option<String> {
+fn of_times(best: &Row, replay: &Replay, steps: usize) -> Option<String> {
     let (after, before) = (best.after.step_seconds?, replay.before.step_seconds?);
-    let each = if periods == 1 { "a period".into() } else { format!("for {periods} periods") };
+    let each = if steps == 1 { "a period".into() } else { format!("for {steps} periods") };
     let is_loss = after > before;
     let [after, before] = [after, before].map(seconds);
     if after == before {
@@ -77,7 +77,28 @@ fn of_times(best: &Row, replay: &Replay, periods: usize) -> Option<String> {
             ": that is a loss, so keep the placement before if constraints and available PEs allow it."
         }
     };
-    Some(format!("Predicted: {after} instead of {before} {each}{verdict}"))
+    let later = if is_loss { of_later_gain(replay, steps) } else { None };
+    let later = later.map_or(String::new(), |later| format!(" {later}"));
+    Some(format!("Predicted: {after} instead of {before} {each}{verdict}{later}"))
+}
+
+/// Where the horizon is too short for any gain: the row that gains first, and after how many periods, for costs that are sums over `steps`.
+fn of_later_gain(replay: &Replay, steps: usize) -> Option<String> {
+    let before = replay.before.step_seconds?;
+    let periods = |row: &Row| {
+        let gain_seconds = before - row.after.step_seconds?;
+        let cost_seconds = row.seconds + row.after.migration_seconds?;
+        (gain_seconds > 0.0).then(|| (cost_seconds / gain_seconds).floor() + 1.0)
+    };
+    let rows = replay.strategies.iter().filter_map(|row| Some((row, periods(row)?)));
+    let (row, periods) = rows.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let sum = if steps == 1 { "" } else { " after each step" };
+    Some(format!(
+        "With --horizon {periods:.0}, {} gains: it takes {} to decide and move, and a period becomes {:.0} % shorter{sum}.",
+        row.name,
+        seconds(row.seconds + row.after.migration_seconds?),
+        100.0 * (1.0 - row.after.step_seconds? / before),
+    ))
 }
 
 /// The name of what a row places; that of a strategy which moves nothing is the placement before.
@@ -155,7 +176,7 @@ fn of_hops(best: &Row, before: &Metrics) -> Option<String> {
 
 /// Where no time is known: that messages may take longer than work, which the rule of thumb does not count, and the placement for which the longer of
 /// both is shortest.
-fn of_links(best: &Row, replay: &Replay, periods: usize) -> Option<String> {
+fn of_links(best: &Row, replay: &Replay, steps: usize) -> Option<String> {
     let link =
         |metrics: &Metrics| metrics.communication.and_then(|cost| cost.max_link_seconds).unwrap_or(0.0);
     let longer = |metrics: &Metrics| link(metrics).max(metrics.slowest_seconds());
@@ -163,7 +184,7 @@ fn of_links(best: &Row, replay: &Replay, periods: usize) -> Option<String> {
     if of_load <= 0.0 || of_link <= of_load {
         return None;
     }
-    let all = if periods == 1 { String::new() } else { format!(" in all {periods} steps") };
+    let all = if steps == 1 { String::new() } else { format!(" in all {steps} steps") };
     let bytes_of_link = best.after.communication?.max_link_bytes? as f64;
     // Sums over steps have the same ratio.
     let is_assumed = (bytes_of_link / of_link / DEFAULT_BANDWIDTH - 1.0).abs() < 1e-9;
@@ -243,7 +264,6 @@ mod tests {
         Replay { strategies: rows.to_vec(), before: before.clone(), may_keep: true, ..Replay::default() }
     }
 
-    #[track_caller]
     /// The second and later sentences of a recommendation.
     fn reasons(best: &Row, replay: &Replay, steps: usize) -> Vec<String> {
         let Recommendation { lead, reasons, .. } = of(best, replay, steps);
@@ -263,6 +283,15 @@ mod tests {
         assert_eq!(
             reasons(&rows[0], &replay(&rows, &faster), 1),
             ["Predicted: 700 ms instead of 500 ms a period: that is a loss, so keep the placement before."]
+        );
+        let mut slow = row(0.4, 0, 7);
+        (slow.after.step_seconds, slow.after.migration_seconds, slow.seconds) = (Some(0.4), Some(0.05), 0.2);
+        let with_slow = [rows[0].clone(), slow];
+        assert!(
+            reasons(&rows[0], &replay(&with_slow, &faster), 1)[0].ends_with(
+                " keep the placement before. With --horizon 3, 0.4-0-7 gains: it takes 250 ms to decide and move, and a period becomes 20 % \
+                 shorter."
+            )
         );
         let forbidden = Replay { may_keep: false, ..replay(&rows, &faster) };
         assert!(

@@ -34,6 +34,12 @@ const rowName = (heat, row) => {
   return first === last ? peName(first) : `PEs ${first} to ${last}`;
 };
 const valueOf = (heat, c, r) => heat.cells[c * heat.rows + r] / 1000 * heat.scales[c];
+/** A load, as exactly as the thousandths of the largest load of its column are. */
+function cellText(heat, c, r) {
+  const thousandths = heat.cells[c * heat.rows + r];
+  if (!thousandths && heat.scales[c]) return `less than ${loadText(heat.scales[c] / 1000)}`;
+  return (thousandths < 50 && heat.scales[c] ? "about " : "") + loadText(valueOf(heat, c, r));
+}
 const columnOf = (heat, c) => Array.from({ length: heat.rows }, (_, r) => valueOf(heat, c, r));
 const axisOf = (heat, from, to) => make("div", { class: "axis" }, `Across: ${from} to ${to}. Down: ${rowName(heat, 0)} to ${rowName(heat, heat.rows - 1)}.`);
 /** Round times from `begin` to `end`, about eight, as places and texts with the digits in which they differ. */
@@ -45,8 +51,8 @@ function timeLabels(begin, end) {
   return times.map((time) => [(time - begin) / (end - begin), `${(time / size).toFixed(places)} ${unit}`]);
 }
 /** The step of a column, or the steps that share it. */
-function stepsOf({ columns, steps_per_column: shared }, c) {
-  return shared === 1 ? String(columns[c]) : c + 1 < columns.length ? `${columns[c]} to ${columns[c + 1] - 1}` : `${columns[c]} and following`;
+function stepsOf({ columns, steps, steps_per_column: shared }, c) {
+  return Math.min(shared, steps - c * shared) === 1 ? String(columns[c]) : c + 1 < columns.length ? `${columns[c]} to ${columns[c + 1] - 1}` : `${columns[c]} and following`;
 }
 /** Bars of the loads of all rows at the chosen step. */
 function stepPicture(heat, top, name, ink) {
@@ -59,7 +65,7 @@ function stepPicture(heat, top, name, ink) {
       context.fillRect(row * each, high * (1 - load / top), Math.max(0.5, each - (each > 4 ? 1 : 0)), high * load / top));
   };
   return picture(560, head + high, `Load of PEs at the chosen step, ${name}`, draw,
-    (row) => `${rowName(heat, row)}: ${loadText(valueOf(heat, chosen, row))}`, [margin, head, each, high, heat.rows, 1]);
+    (row) => `${rowName(heat, row)}: ${cellText(heat, chosen, row)}`, [margin, head, each, high, heat.rows, 1]);
 }
 const steps = {
   id: "steps", title: "Steps",
@@ -77,7 +83,7 @@ const steps = {
     const hasOthers = data.placements.length > 0, words = make("output", { "aria-live": "polite" });
     const describe = () => {
       const most = maps.map(([heat], k) => {
-        const ratio = `${heat.steps_per_column > 1 ? "at most " : ""}max/avg ${heat.max_over_avg[chosen].toFixed(3)}`;
+        const ratio = `max/avg ${heat.steps_per_column > 1 ? "at most " : ""}${heat.max_over_avg[chosen].toFixed(3)}`;
         return `${loadText(heat.scales[chosen])} (${ratio})${maps.length > 1 ? [" before", " after"][k] : ""}`;
       });
       words.textContent = ` ${stepsOf(data.steps, chosen)}: largest load ${most.join(", ")}${chosen === home && hasOthers ? " (the step of the other panels)" : ""}`;
@@ -93,7 +99,7 @@ const steps = {
     section.append(make("label", { class: "step" }, "Step ", slider, words));
     const holder = make("div", { class: "pair" });
     for (const [heat, name, ink] of maps) {
-      const say = (c, r) => `Step ${stepsOf(heat, c)}, ${rowName(heat, r)}: ${loadText(valueOf(heat, c, r))}`;
+      const say = (c, r) => `Step ${stepsOf(heat, c)}, ${rowName(heat, r)}: ${cellText(heat, c, r)}`;
       holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, [low, top], 560, `Load of PEs at ${countText(heat.steps, "step")}, ${name}`, say, middles(heat.columns.length, (c) => heat.columns[c]), marks),
         axisOf(heat, `step ${heat.columns[0]}`, heat.columns.at(-1)), make("h3", {}, "loads of PEs at the chosen step"), stepPicture(heat, top, name, ink)));
     }

@@ -270,12 +270,21 @@ function kindTable() {
   return table("kinds of links", heads, [...kinds].map(([kind, links]) => [kind, links.length, ...pair().flatMap(([it]) => cells(it, links))]));
 }
 
+/** The most nodes and spaces next to each other in a picture of a grid, because they are three pixels wide at least. */
+const mostAcross = 400;
+/** How the machine is drawn: as it is described, but a grid that is too long as the list of its busiest links. */
+function shownLayout() {
+  if (data.machine.layout !== "grid") return data.machine.layout;
+  const { across, down, w, h } = gridLayout();
+  return Math.max(across * (w + 1), down * (h + 1)) > mostAcross ? "links" : "grid";
+}
+
 const machine = {
   id: "machine", title: "Machine",
   exists: () => Boolean(data.machine) && data.placements.length > 0,
   lacks: "It needs recorded messages, and a machine whose links are known.",
   draw(section) {
-    const { layout, sizes } = data.machine;
+    const { sizes } = data.machine, layout = shownLayout();
     const busiest = (it) => it.top_links.length ? it.top_links[0][2] : 0;
     const drawn = layout === "links" ? busiest : (it) => largest(it.link_seconds);
     const top = Math.max(...pair().map(([it]) => drawn(it)), 1e-300);
@@ -294,7 +303,7 @@ const machine = {
     section.append(holder);
     if (note) section.append(make("p", { class: "note" }, note()));
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
-    if (layout !== "links") section.append(...(pair().some(([it]) => busiestLink(it) >= 0) ? [make("p", { class: "note" }, "Frame: the busiest link, or one of them.")] : []), asText("Links by kind as a table", kindTable));
+    if (layout !== "links") section.append(...(pair().some(([it]) => busiestLink(it) >= 0) ? [make("p", { class: "note" }, "Frame: the busiest link, or one of them. Where more than 8 are as busy, there is none.")] : []), asText("Links by kind as a table", kindTable));
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
     // A weight has no unit.
     const most = largest(after().load_seconds), name = spoken(after(), after().name);

@@ -80,7 +80,14 @@ async function start() {
   data = await decoded();
   document.getElementById("title").textContent = data.title;
   document.getElementById("lead").textContent = data.sentences[0] || "";
-  shown = panels.filter((panel) => panel.exists());
+  shown = panels.filter((panel) => {
+    try {
+      return panel.exists();
+    } catch {
+      // Its place says why it cannot be shown.
+      return true;
+    }
+  });
   readAddress();
   const tab = (id, title) => make("button", { id: `tab-${id}`, role: "tab", "aria-controls": "panels", onclick: () => show(id) }, title);
   document.getElementById("tabs").append(...shown.map((panel) => tab(panel.id, panel.title)), tab("all", "All"));

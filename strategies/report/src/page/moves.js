@@ -48,10 +48,10 @@ function loadReason(i, was, is, moved) {
   const [left, reached] = [from, to].map((pe) => `PE ${pe} ${againstAverage(was, was.load_seconds[pe])} before and ${againstAverage(is, is.load_seconds[pe])} after`);
   const stayed = is.load_seconds[from] + load / (data.pes.speeds[from] || 1), busiest = Math.max(is.load_seconds[from], is.load_seconds[to]);
   // Room is needed only if this PE would be the heaviest of all.
-  const arrival = stayed > 1.0005 * is.metrics.max_load_seconds ? moved.find((other) => is.pe_of[other] === from) : undefined;
-  let verdict = "the loads do not speak for this move";
-  if (stayed > 1.0005 * busiest && was.load_seconds[from] >= was.metrics.average_load_seconds) verdict = "both PEs have less, so the loads speak for this move";
-  else if (stayed > 1.0005 * busiest && arrival !== undefined) verdict = `no PE has so much; the move makes room for objects that arrive, such as ${objectName(arrival)} (${loadText(data.objects.load_seconds[arrival])})`;
+  const arrival = stayed > 1.002 * is.metrics.max_load_seconds ? moved.find((other) => is.pe_of[other] === from) : undefined;
+  let verdict = "as far as loads go, it could stay";
+  if (stayed > 1.002 * busiest && was.load_seconds[from] >= was.metrics.average_load_seconds) verdict = "after all moves both PEs end below that, so the loads speak for this move";
+  else if (stayed > 1.002 * busiest && arrival !== undefined) verdict = `no PE has so much; the move makes room for objects that arrive, such as ${objectName(arrival)} (${loadText(data.objects.load_seconds[arrival])})`;
   return `Loads against the average: ${left}, ${reached}. If this object alone stayed, PE ${from} would have ${againstAverage(is, stayed)}: ${verdict}.`;
 }
 /** What the numbers say for or against the move of an object. */
@@ -74,7 +74,7 @@ function fit(i, text) {
   return [data.objects.ids[i], /^\d+$/.test(text) && name.match(/\d+(?=\]?$)/)?.[0]].includes(text) ? 2 : name.includes(text) ? 1 : 0;
 }
 /** The table of objects that move, with the loads of their PEs before, and what changes by all migrations together. */
-function movedTable(list, explained, explain, was, is) {
+function movedTable(list, isExplained, explain, was, is) {
   const load = data.objects.load_seconds, hasHops = is.hop_bytes_added.length > 0;
   const loaded = (pe) => cell(pe, () => was.metrics.average_load_seconds ? `${pe} (${againstAverage(was, was.load_seconds[pe])})` : String(pe));
   const busier = (i) => {
@@ -84,8 +84,8 @@ function movedTable(list, explained, explain, was, is) {
   const hops = (bytes) => (bytes > 0 ? "+" : "") + bytesText(bytes).replace("-", "−");
   const rows = list.slice(0, mostRows).map((i) => [{ value: i, text: () => make("button", { onclick: () => explain(i) }, objectName(i)) },
     loaded(was.pe_of[i]), loaded(is.pe_of[i]), cell(load[i], loadText), busier(i), ...(hasHops ? [cell(is.hop_bytes_added[i], hops)] : [])]);
-  const heads = ["object", "from PE (load)", "to PE (load)", "load", "larger load of the two PEs", ...(hasHops ? ["hop-bytes"] : [])];
-  return table("objects that move", heads, rows, 200, (at) => ({ "data-object": list[at], "aria-current": list[at] === explained }));
+  const heads = ["object", "from PE (load)", "to PE (load)", "load", "larger load of the two PEs, by all moves", ...(hasHops ? ["hop-bytes, by all moves"] : [])];
+  return table("objects that move", heads, rows, 200, (at) => ({ "data-object": list[at], "aria-current": isExplained(list[at]) }));
 }
 /** The search, what it found and why it moves, and the table. */
 function movedList(moved, was, is) {
@@ -102,7 +102,7 @@ function movedList(moved, was, is) {
     const these = text ? moved.filter((i) => ranks[i]).sort((a, b) => ranks[b] - ranks[a]) : moved;
     const fitting = best ? ranks.flatMap((rank, i) => rank === best ? [i] : []) : [], moving = fitting.filter((i) => is.pe_of[i] !== was.pe_of[i]);
     explained = undefined;
-    list.replaceChildren(...(these.length ? [movedTable(these, explained, explain, was, is)] : []));
+    list.replaceChildren(...(these.length ? [movedTable(these, (i) => i === explained, explain, was, is)] : []));
     found.textContent = fitting.length > 1 ? `${countText(fitting.length, "object")} fit ${wanted}; ${moving.length} of them move.` : "";
     if (!text || moving.length) return explain(these[0]);
     sentence.textContent = best ? fitting.slice(0, 8).map((i) => `${objectName(i)} stays on ${peName(is.pe_of[i])}.`).join(" ") : `No object has the name ${wanted}.`;

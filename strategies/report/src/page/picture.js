@@ -10,9 +10,9 @@ function tip(place, text = "") {
 }
 
 /**
- * A canvas of `width` x `height` that is drawn by `draw(context)`, at least two pixels wide for each of them, for sharp prints. `cells` has the
- * left and upper border of its first cell, the width and height of each, and the numbers of columns and rows; `at(column, row)` says what is in a
- * cell. Arrow keys move a frame from cell to cell, over those of which there is nothing to say.
+ * A canvas of `width` x `height` pixels that is drawn by `draw(context)`, with at least two pixels for each of them, for sharp prints. `cells` has
+ * the left and upper border of its first cell, the width and height of each, and the numbers of columns and rows; `at(column, row)` is the text
+ * of a cell. Arrow keys move a frame from cell to cell, and skip those without text.
  */
 function picture(width, height, label, draw, at, [left, above, wide, high, columns, rows]) {
   const sharp = Math.max(2, Math.ceil(devicePixelRatio || 1));
@@ -117,11 +117,11 @@ function paintCells(context, width, height, columns, rows, paint) {
   context.drawImage(small.canvas, 0, 0, width, height);
 }
 
-let scales = 0;
+let legends = 0;
 /** The scale of a colour map: a bar with its ends. */
 function legend(map, low, high, title) {
   const stops = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((i) => `<stop offset="${i / 8}" stop-color="${css(map, i / 8)}"/>`).join("");
-  const id = `scale-${scales++}`;
+  const id = `legend-${legends++}`;
   const bar = svg(300, 46, `Colours: ${title}, from ${low} to ${high}`,
     `<defs><linearGradient id="${id}">${stops}</linearGradient></defs><text x="0" y="11">${safe(title)}</text>` +
     `<rect y="16" width="220" height="12" fill="url(#${id})"/><text x="0" y="42">${safe(low)}</text><text x="220" y="42" text-anchor="end">${safe(high)}</text>`);

@@ -27,73 +27,68 @@ pub(super) fn waiting(flights: &[Flight]) -> Vec<(u32, f64, u64)> {
     points
 }
 
-impl Windows {
-    /// By part: the load of the heaviest of `pes` PEs over the average load; none where no PE works.
-    pub(super) fn max_over_avg(&self, slices: &Slices, pes: u32) -> Vec<Option<f64>> {
-        let (mut max, mut sum) = ([0.0f64; WINDOWS], [0.0f64; WINDOWS]);
-        for of_pe in slices.by_pe() {
-            let mut busy = [0.0; WINDOWS];
-            for slice in of_pe {
-                for (window, seconds) in self.parts(slice.begin, slice.end) {
-                    busy[window] += seconds;
-                }
-            }
-            for (window, busy) in busy.into_iter().enumerate() {
-                max[window] = max[window].max(busy);
-                sum[window] += busy;
+/// By part: the load of the heaviest of `pes` PEs over the average load; none where no PE works.
+pub(super) fn max_over_avg(windows: &Windows, slices: &Slices, pes: u32) -> Vec<Option<f64>> {
+    let (mut max, mut sum) = ([0.0f64; WINDOWS], [0.0f64; WINDOWS]);
+    for of_pe in slices.by_pe() {
+        let mut busy = [0.0; WINDOWS];
+        for slice in of_pe {
+            for (window, seconds) in windows.parts(slice.begin, slice.end) {
+                busy[window] += seconds;
             }
         }
-        let ratio = |(max, sum)| (sum > 0.0).then(|| max * f64::from(pes) / sum);
-        max.into_iter().zip(sum).map(ratio).collect()
+        for (window, busy) in busy.into_iter().enumerate() {
+            max[window] = max[window].max(busy);
+            sum[window] += busy;
+        }
     }
+    let ratio = |(max, sum)| (sum > 0.0).then(|| max * f64::from(pes) / sum);
+    max.into_iter().zip(sum).map(ratio).collect()
+}
 
-    /// The links that most bytes cross, the busiest relative to its bandwidth first; each with the bytes per second by
-    /// part. A message comes to all links of its route when it is sent, and each link carries one message after the other at its
-    /// bandwidth.
-    pub(super) fn hottest(
-        &self,
-        trace: &Trace,
-        flights: &[Flight],
-        machine: &dyn Topology,
-    ) -> Vec<(String, Vec<f64>)> {
-        let mut flights: Vec<&Flight> = flights.iter().filter(|it| it.from != it.to).collect();
-        flights.sort_by(|a, b| a.sent.total_cmp(&b.sent));
-        let mut route = Vec::new();
-        let mut total: FxHashMap<usize, u64> = FxHashMap::default();
-        let mut for_each = |visit: &mut dyn FnMut(usize, &Flight)| {
-            for flight in &flights {
-                route.clear();
-                machine.route(flight.from as usize, flight.to as usize, &mut route);
-                route.iter().for_each(|&link| visit(link, flight));
-            }
-        };
-        let bytes = |flight: &Flight| trace.messages[flight.message as usize].bytes;
-        for_each(&mut |link, flight| {
-            let sum = total.entry(link).or_default();
-            *sum = sum.saturating_add(bytes(flight));
-        });
-        let seconds = |(link, bytes): (usize, u64)| (link, bytes as f64 / machine.link(link).bandwidth);
-        let mut hottest: Vec<(usize, f64)> = total.into_iter().map(seconds).collect();
-        hottest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        hottest.truncate(HOTTEST);
-        // By link: its place, its bandwidth, and when it is free.
-        let mut places: FxHashMap<usize, (usize, f64, f64)> = FxHashMap::default();
-        places.extend(
-            hottest
-                .iter()
-                .enumerate()
-                .map(|(at, &(link, _))| (link, (at, machine.link(link).bandwidth, 0.0))),
-        );
-        let name = |&(link, _): &(usize, f64)| (machine.link(link).name, vec![0.0; WINDOWS]);
-        let mut links: Vec<(String, Vec<f64>)> = hottest.iter().map(name).collect();
-        for_each(&mut |link, flight| {
-            let Some((at, bandwidth, free)) = places.get_mut(&link) else { return };
-            let begin = free.max(flight.sent);
-            *free = begin + bytes(flight) as f64 / *bandwidth;
-            for (window, seconds) in self.parts(begin, *free) {
-                links[*at].1[window] += seconds * *bandwidth / self.seconds;
-            }
-        });
-        links
-    }
+/// The links that most bytes cross, the busiest relative to its bandwidth first; each with the bytes per second by
+/// part. A message comes to all links of its route when it is sent, and each link carries one message after the other at its
+/// bandwidth.
+pub(super) fn hottest(
+    windows: &Windows,
+    trace: &Trace,
+    flights: &[Flight],
+    machine: &dyn Topology,
+) -> Vec<(String, Vec<f64>)> {
+    let mut flights: Vec<&Flight> = flights.iter().filter(|it| it.from != it.to).collect();
+    flights.sort_by(|a, b| a.sent.total_cmp(&b.sent));
+    let mut route = Vec::new();
+    let mut total: FxHashMap<usize, u64> = FxHashMap::default();
+    let mut for_each = |visit: &mut dyn FnMut(usize, &Flight)| {
+        for flight in &flights {
+            route.clear();
+            machine.route(flight.from as usize, flight.to as usize, &mut route);
+            route.iter().for_each(|&link| visit(link, flight));
+        }
+    };
+    let bytes = |flight: &Flight| trace.messages[flight.message as usize].bytes;
+    for_each(&mut |link, flight| {
+        let sum = total.entry(link).or_default();
+        *sum = sum.saturating_add(bytes(flight));
+    });
+    let seconds = |(link, bytes): (usize, u64)| (link, bytes as f64 / machine.link(link).bandwidth);
+    let mut hottest: Vec<(usize, f64)> = total.into_iter().map(seconds).collect();
+    hottest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    hottest.truncate(HOTTEST);
+    // By link: its place, its bandwidth, and when it is free.
+    let mut places: FxHashMap<usize, (usize, f64, f64)> = FxHashMap::default();
+    places.extend(
+        hottest.iter().enumerate().map(|(at, &(link, _))| (link, (at, machine.link(link).bandwidth, 0.0))),
+    );
+    let name = |&(link, _): &(usize, f64)| (machine.link(link).name, vec![0.0; WINDOWS]);
+    let mut links: Vec<(String, Vec<f64>)> = hottest.iter().map(name).collect();
+    for_each(&mut |link, flight| {
+        let Some((at, bandwidth, free)) = places.get_mut(&link) else { return };
+        let begin = free.max(flight.sent);
+        *free = begin + bytes(flight) as f64 / *bandwidth;
+        for (window, seconds) in windows.parts(begin, *free) {
+            links[*at].1[window] += seconds * *bandwidth / windows.seconds;
+        }
+    });
+    links
 }

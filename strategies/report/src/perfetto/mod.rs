@@ -20,7 +20,7 @@ mod marks;
 mod packets;
 mod slices;
 
-use counters::waiting;
+use counters::{hottest, max_over_avg, waiting};
 use flights::flights;
 use packets::{Fields, Packets};
 use slices::Slices;
@@ -169,13 +169,13 @@ pub fn encode(run: &Run) -> Vec<u8> {
     let end = slices.0.iter().map(|slice| slice.end).fold(0.0, f64::max);
     let Some(windows) = Windows::new(end) else { return packets.finish() };
     declare_counter(&mut packets, Track::Imbalance, "load: max/avg", "ratio", None);
-    let ratios = windows.max_over_avg(&slices, run.pes()).into_iter().map(|ratio| ratio.unwrap_or(0.0));
+    let ratios = max_over_avg(&windows, &slices, run.pes()).into_iter().map(|ratio| ratio.unwrap_or(0.0));
     push_counter(&mut packets, Track::Imbalance, windows.begins().zip(ratios));
     // Threads without a description of their machine have no links.
     let is_unknown =
         |machine: &&dyn Topology| run.trace.is_of_real_run() && machine.spec().starts_with("flat:");
     let machine = run.machine.filter(|machine| run.simulated.is_some() || !is_unknown(machine));
-    let links = machine.map(|machine| windows.hottest(run.trace, &flights, machine)).unwrap_or_default();
+    let links = machine.map(|machine| hottest(&windows, run.trace, &flights, machine)).unwrap_or_default();
     for (at, (name, bytes)) in links.into_iter().enumerate() {
         declare_counter(&mut packets, Track::Link(at), &format!("link {name}"), "bytes/s", None);
         push_counter(&mut packets, Track::Link(at), windows.begins().zip(bytes).chain([(end, 0.0)]));

@@ -413,7 +413,7 @@ fn a_link_carries_at_most_its_bandwidth() {
     let run = Run { trace: &trace, simulated: None, machine: Some(&*machine) };
     let slices = Slices::new(&run);
     let windows = Windows::new(8.0).expect("a time");
-    let links = windows.hottest(&trace, &flights(&run, &slices), &*machine);
+    let links = hottest(&windows, &trace, &flights(&run, &slices), &*machine);
     let rates = &links[0].1;
     assert!(rates.iter().all(|&rate| rate <= 1e9 * (1.0 + 1e-9)), "{rates:?}");
     let sum: f64 = rates.iter().sum::<f64>() * 8.0 / rates.len() as f64;

@@ -1,8 +1,8 @@
 //! The last step with `links=on`: reduces the time of the busiest link, for few additional hop-bytes.
 //!
 //! Minimal hop-bytes minimise the total traffic of all links, but not the traffic of the busiest link, which limits
-//! performance when bandwidth is scarce. As long as the time of the busiest link falls, which is its bytes over its bandwidth, an object
-//! whose bytes cross the busiest link moves or is swapped, such that all links it touches stay below the previous maximum. Hop-bytes may
+//! performance when bandwidth is scarce. The time of a link is its bytes over its bandwidth. While the longest time falls, an object
+//! whose bytes cross that link moves or is swapped, such that all links it touches stay below the previous maximum. Hop-bytes may
 //! grow by [`MAX_GROWTH`] in total. Half of each volume is counted in each direction.
 
 use equipoise_model::Topology;
@@ -104,7 +104,7 @@ fn exchanges<M: Metric>(board: &Board<M>, loads: &[i64], block_of: &[u32], v: u3
     partners.into_iter().map(|u| vec![(v, block), (u, here)]).collect()
 }
 
-/// The seconds of a byte on a link that count as 1. The fastest links have some thousands, so that rounding hardly counts.
+/// The unit of slowness, in seconds per byte: a link of 1 TB/s has 1,000,000 units.
 const UNIT_SECONDS: f64 = 1e-18;
 
 /// The times of links.

@@ -4,7 +4,7 @@ use equipoise_tests::Sandbox;
 use serde_json::Value;
 
 use super::chromium::Chromium;
-use super::{document, look};
+use super::{BLANK, document, look};
 
 /// The ends of the colour maps, and the colours of the light style.
 const VIRIDIS: [u64; 3] = [253, 231, 37];
@@ -261,4 +261,22 @@ fn where_few_objects_send_rows_are_only_these() {
     let frame = tab.colour(2, 44.0, 44.0 + 190.0);
     assert!(frame[3] == 255, "{frame:?}");
     tab.has_no_problem();
+}
+
+#[test]
+fn long_grids_are_rows_or_lists() {
+    let sandbox = Sandbox::new();
+    let Some(mut tab) = Chromium::start() else { return };
+    for (machine, canvases, words) in
+        [("mesh:1x3000", 2, "A row has 64 nodes of the line."), ("mesh:2x3000", 0, "The 24 busiest links")]
+    {
+        sandbox
+            .run(&format!("map --graph random:n=200,degree=4 --topology {machine} --report a.html"))
+            .result();
+        tab.open(&sandbox.path().join("a.html"), "panel=machine");
+        assert_eq!(tab.value("document.querySelectorAll('main canvas').length"), canvases, "{machine}");
+        assert_eq!(tab.value(BLANK), 0, "{machine}");
+        let text = tab.text("document.querySelector('main').innerText");
+        assert!(text.contains(words), "{machine}: {text}");
+    }
 }

@@ -175,3 +175,14 @@ fn paper_has_all_panels_on_white() {
     tab.photograph("paper");
     tab.has_no_problem();
 }
+
+#[test]
+fn a_panel_that_cannot_be_drawn_leaves_the_others() {
+    let Some((sandbox, mut tab)) = replay() else { return };
+    tab.open(&sandbox.path().join("a.html"), "panel=summary");
+    tab.value("loads.draw = () => { throw new Error('no loads'); }, show('all')");
+    assert_eq!(tab.value("document.querySelectorAll('main section').length"), 6);
+    let said = tab.text("document.querySelector('#panel-loads').innerText");
+    assert!(said.contains("This panel cannot be shown: Error: no loads."), "{said}");
+    assert_eq!(tab.text("document.body.dataset.error"), "Error: no loads");
+}

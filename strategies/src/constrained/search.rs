@@ -1,0 +1,310 @@
+//! Shorter ways of messages under constraints, from a placement that may break them: simulated annealing with penalties.
+//!
+//! S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi, "Optimization by simulated annealing", 1983. A step moves an item to the PE of one of its
+//! partners, or an item that breaks a constraint to any PE, alone or in exchange for another item. What is broken costs hop-bytes, more and
+//! more of them while the temperature falls. So from an answer of a strategy that breaks constraints, the search goes to a placement near it
+//! that keeps them.
+//!
+//! The search begins with the items that break a constraint; items that it moves and their partners join. No other item moves, and an item
+//! that stays where it was before the step leaves only for one that breaks a constraint, so few migrations are added.
+
+use equipoise_model::random::{below, generator};
+use equipoise_model::rules::{Rules, allows};
+use rand_core::RngCore;
+use rustc_hash::FxHashMap;
+
+use super::contracted::Items;
+use super::nearer::Near;
+
+/// The steps for each item, and the largest number of all steps, about a second.
+const STEPS: u64 = 1000;
+const MOST_STEPS: u64 = 1 << 21;
+
+/// The first temperature, in hop-bytes of a mean item.
+const TEMPERATURE: f64 = 0.1;
+
+/// What it costs that one item is too much on a PE, or where it may not be, at the begin and at the end, in hop-bytes of a mean item.
+const PENALTY: [f64; 2] = [2.0, 200.0];
+
+/// What it costs in addition that a PE is too full by however little, in items.
+const TOO_FULL: f64 = 0.05;
+
+/// Seconds of a PE above its limit that are rounding, in mean items.
+const ROUNDING: f64 = 1e-9;
+
+/// A placement in which items move.
+pub(super) struct Search<'a> {
+    near: &'a Near<'a>,
+    items: &'a Items,
+    rules: &'a Rules,
+    pe_of: Vec<u32>,
+    /// The movable items of each PE, and the position of each item there.
+    on: Vec<Vec<u32>>,
+    position: Vec<u32>,
+    count: Vec<u64>,
+    bytes: Vec<u64>,
+    /// The seconds of each PE in each phase.
+    seconds: Vec<Vec<f64>>,
+    /// The most seconds of a PE in each phase.
+    limit_seconds: Vec<f64>,
+    /// The groups apart of each item.
+    apart: Vec<Vec<u32>>,
+    /// How many items of a group are in a part of the machine: (group, part).
+    taken: FxHashMap<(u32, u32), i64>,
+    /// The bytes and the seconds of a mean item.
+    mean_bytes: f64,
+    mean_seconds: f64,
+}
+
+impl<'a> Search<'a> {
+    /// The placement `pe_of`, whose PEs should not take more than `limit_seconds` in each phase.
+    pub(super) fn new(
+        near: &'a Near<'a>,
+        items: &'a Items,
+        rules: &'a Rules,
+        pe_of: &[u32],
+        limit_seconds: Vec<f64>,
+    ) -> Search<'a> {
+        let (number, pes) = (items.weight.len(), items.database.pes.len());
+        let mut apart = vec![Vec::new(); number];
+        for (group, (together, _, members)) in (0..).zip(&items.groups) {
+            if !together {
+                members.iter().for_each(|&item| apart[item as usize].push(group));
+            }
+        }
+        let background =
+            items.database.pes.iter().map(|pe| pe.background_seconds / items.phases.len() as f64);
+        let movable = items.is_fixed.iter().filter(|&&is| !is).count().max(1) as f64;
+        let all_seconds: f64 = items.phases.iter().flatten().sum();
+        let mut search = Search {
+            near,
+            items,
+            rules,
+            pe_of: pe_of.to_vec(),
+            on: vec![Vec::new(); pes],
+            position: vec![0; number],
+            count: vec![0; pes],
+            bytes: vec![0; pes],
+            seconds: vec![background.collect(); items.phases.len()],
+            limit_seconds,
+            apart,
+            taken: FxHashMap::default(),
+            mean_bytes: (items.bytes.iter().map(|&bytes| bytes as f64).sum::<f64>() / movable).max(1.0),
+            mean_seconds: (all_seconds / movable).max(f64::MIN_POSITIVE),
+        };
+        for item in 0..number as u32 {
+            search.add(item, pe_of[item as usize], 1);
+        }
+        search
+    }
+
+    fn part(&self, group: u32, pe: u32) -> u32 {
+        self.rules.parts[&self.items.groups[group as usize].1][pe as usize]
+    }
+
+    /// Adds an item to a PE (`sign` 1), or takes it from there (-1).
+    fn add(&mut self, item: u32, pe: u32, sign: i64) {
+        let (at, to) = (item as usize, pe as usize);
+        if sign > 0 {
+            self.pe_of[at] = pe;
+            if !self.items.is_fixed[at] {
+                self.position[at] = self.on[to].len() as u32;
+                self.on[to].push(item);
+            }
+        } else {
+            let place = self.position[at] as usize;
+            self.on[to].swap_remove(place);
+            if let Some(&last) = self.on[to].get(place) {
+                self.position[last as usize] = place as u32;
+            }
+        }
+        self.count[to] = self.count[to].wrapping_add_signed(sign * self.items.weight[at] as i64);
+        self.bytes[to] = self.bytes[to].wrapping_add_signed(sign * self.items.bytes[at] as i64);
+        for phase in 0..self.seconds.len() {
+            self.seconds[phase][to] += sign as f64 * self.seconds_of(item, pe, phase);
+        }
+        for group in 0..self.apart[at].len() {
+            let group = self.apart[at][group];
+            *self.taken.entry((group, self.part(group, pe))).or_default() += sign;
+        }
+    }
+
+    fn seconds_of(&self, item: u32, pe: u32, phase: usize) -> f64 {
+        self.items.phases[phase][item as usize] / self.items.database.pes[pe as usize].speed
+    }
+
+    /// By how much a PE is too full, in mean items, with so many objects, bytes and seconds by phase more.
+    fn excess(&self, pe: u32, objects: i64, bytes: i64, seconds: impl Fn(usize) -> f64) -> f64 {
+        let to = pe as usize;
+        let above = |has: u64, more: i64, most: &Option<Vec<u64>>| {
+            most.as_ref().map_or(0, |most| has.saturating_add_signed(more).saturating_sub(most[to])) as f64
+        };
+        let of_phase = |phase: usize| {
+            (self.seconds[phase][to] + seconds(phase) - self.limit_seconds[phase]) / self.mean_seconds
+        };
+        let parts = [
+            above(self.count[to], objects, &self.rules.most),
+            above(self.bytes[to], bytes, &self.rules.memory) / self.mean_bytes,
+        ];
+        let parts = parts.into_iter().chain((0..self.seconds.len()).map(of_phase));
+        parts.filter(|&part| part > ROUNDING).map(|part| part + TOO_FULL).sum()
+    }
+
+    /// Whether an item is on a PE where it may not be, or in the way of another one.
+    fn breaks(&self, item: u32) -> bool {
+        let (at, pe) = (item as usize, self.pe_of[item as usize]);
+        !allows(&self.items.allowed[at], pe)
+            || !self.items.database.pes[pe as usize].available
+            || self.apart[at].iter().any(|&group| self.taken[&(group, self.part(group, pe))] > 1)
+            || self.excess(pe, 0, 0, |_| 0.0) > 0.0
+    }
+
+    /// What a move of `item` to `to`, in exchange for `other`, adds to what is broken, in mean items.
+    fn added(&self, item: u32, to: u32, other: Option<u32>) -> f64 {
+        let items = self.items;
+        let from = self.pe_of[item as usize];
+        let wrong = |item: u32, pe: u32| if allows(&items.allowed[item as usize], pe) { 0.0 } else { 1.0 };
+        let mut sum = wrong(item, to) - wrong(item, from);
+        sum += other.map_or(0.0, |other| wrong(other, from) - wrong(other, to));
+        let of = |values: &[u64], item: Option<u32>| item.map_or(0, |item| values[item as usize] as i64);
+        let more = of(&items.weight, Some(item)) - of(&items.weight, other);
+        let bytes = of(&items.bytes, Some(item)) - of(&items.bytes, other);
+        let seconds = |pe: u32, phase: usize| {
+            let of_other = other.map_or(0.0, |other| self.seconds_of(other, pe, phase));
+            self.seconds_of(item, pe, phase) - of_other
+        };
+        sum += self.excess(to, more, bytes, |phase| seconds(to, phase)) - self.excess(to, 0, 0, |_| 0.0);
+        sum += self.excess(from, -more, -bytes, |phase| -seconds(from, phase))
+            - self.excess(from, 0, 0, |_| 0.0);
+        // How many items of a group share a part with another one before them.
+        let mut crowd = |moved: u32, from: u32, to: u32, leaves: Option<u32>| {
+            for &group in &self.apart[moved as usize] {
+                let (a, b) = (self.part(group, from), self.part(group, to));
+                if a == b || leaves.is_some_and(|leaves| self.apart[leaves as usize].contains(&group)) {
+                    continue;
+                }
+                let taken = |part: u32| self.taken.get(&(group, part)).copied().unwrap_or(0);
+                sum += f64::from(u8::from(taken(b) > 0)) - f64::from(u8::from(taken(a) > 1));
+            }
+        };
+        crowd(item, from, to, other);
+        if let Some(other) = other {
+            crowd(other, to, from, Some(item));
+        }
+        sum
+    }
+
+    /// What a move of `item` to `to`, in exchange for `other`, adds to the hop-bytes. The distance between the two stays.
+    fn lengthens(&self, item: u32, to: u32, other: Option<u32>) -> f64 {
+        let from = self.pe_of[item as usize];
+        let longer =
+            |item, from, to, except| self.hop_bytes(item, to, except) - self.hop_bytes(item, from, except);
+        longer(item, from, to, other) + other.map_or(0.0, |other| longer(other, to, from, Some(item)))
+    }
+
+    /// Searches from the items that break a constraint, and those of `active`. Returns the placement if it keeps all constraints.
+    pub(super) fn run(mut self, active: impl Iterator<Item = u32>) -> Option<Vec<u32>> {
+        let before = |item: u32| self.items.database.objects[item as usize].pe;
+        let mut may_move: Vec<bool> =
+            (0..).zip(&self.pe_of).map(|(item, &pe)| self.can_move(item) && pe != before(item)).collect();
+        let all = || (0..self.pe_of.len() as u32).filter(|&item| self.can_move(item));
+        let mut pool = Pool::new(self.pe_of.len());
+        all().filter(|&item| self.breaks(item)).chain(active).for_each(|item| pool.add(item));
+        let sum: f64 = all().map(|item| self.hop_bytes(item, self.pe_of[item as usize], None)).sum();
+        let unit = (sum / all().count().max(1) as f64).max(1.0);
+        let steps = STEPS.saturating_mul(all().count() as u64).min(MOST_STEPS);
+        let mut random = generator(0, 0);
+        for step in 0..steps {
+            let Some(item) = pool.any(&mut random) else { break };
+            let breaks = self.breaks(item);
+            if !may_move[item as usize] && !breaks {
+                continue;
+            }
+            let Some((to, other)) = self.step(item, breaks, &may_move, &mut random) else { continue };
+            let past = step as f64 / steps as f64;
+            let temperature = TEMPERATURE * unit * (1.0 - past) * (1.0 - past);
+            let penalty = unit * PENALTY[0] * (PENALTY[1] / PENALTY[0]).powf(past);
+            let change = self.lengthens(item, to, other) + penalty * self.added(item, to, other);
+            let part = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+            // Steps between equal placements lead on to shorter ways; without messages they are needless.
+            if change == 0.0 && sum == 0.0 || change > 0.0 && part >= (-change / temperature).exp() {
+                continue;
+            }
+            let from = self.pe_of[item as usize];
+            self.add(item, from, -1);
+            if let Some(other) = other {
+                self.add(other, to, -1);
+                self.add(other, from, 1);
+            }
+            self.add(item, to, 1);
+            for item in [Some(item), other].into_iter().flatten() {
+                may_move[item as usize] = true;
+                let partners = self.near.traffic.partners(item as usize).iter().map(|partner| partner.vertex);
+                let items =
+                    partners.filter(|&vertex| (vertex as usize) < self.pe_of.len() && self.can_move(vertex));
+                items.chain([item]).for_each(|item| pool.add(item));
+            }
+        }
+        let keeps = (0..self.pe_of.len() as u32).all(|item| !self.can_move(item) || !self.breaks(item));
+        keeps.then_some(self.pe_of)
+    }
+
+    /// Another PE for an item, and the item of that PE to exchange it for; none if there is no such step.
+    fn step(
+        &self,
+        item: u32,
+        breaks: bool,
+        may_move: &[bool],
+        random: &mut impl RngCore,
+    ) -> Option<(u32, Option<u32>)> {
+        let pes = &self.items.database.pes;
+        let mut any = |of: usize| below(random, of as u64) as usize;
+        let (from, partners) = (self.pe_of[item as usize], self.near.traffic.partners(item as usize));
+        let to = match &self.items.allowed[item as usize] {
+            _ if !(partners.is_empty() || breaks && any(2) == 0) => {
+                self.near.place(&self.pe_of, partners[any(partners.len())].vertex)
+            }
+            Some(set) => set[any(set.len())],
+            None => any(pes.len()) as u32,
+        };
+        if to == from || !pes[to as usize].available {
+            return None;
+        }
+        let there = &self.on[to as usize];
+        let other = there.get(any(there.len() + 1)).copied();
+        let fits = |other: u32| (may_move[other as usize] || breaks) && pes[from as usize].available;
+        other.is_none_or(fits).then_some((to, other))
+    }
+
+    fn can_move(&self, item: u32) -> bool {
+        !self.items.is_fixed[item as usize]
+    }
+
+    /// The bytes of an item on `pe` times their hops, without those of `except`.
+    fn hop_bytes(&self, item: u32, pe: u32, except: Option<u32>) -> f64 {
+        self.near.hop_bytes(&self.pe_of, item, pe, except) as f64
+    }
+}
+
+/// The items that steps are tried for.
+struct Pool {
+    items: Vec<u32>,
+    is_in: Vec<bool>,
+}
+
+impl Pool {
+    fn new(items: usize) -> Pool {
+        Pool { items: Vec::new(), is_in: vec![false; items] }
+    }
+
+    fn add(&mut self, item: u32) {
+        if !std::mem::replace(&mut self.is_in[item as usize], true) {
+            self.items.push(item);
+        }
+    }
+
+    fn any(&self, random: &mut impl RngCore) -> Option<u32> {
+        let count = self.items.len();
+        (count > 0).then(|| self.items[below(random, count as u64) as usize])
+    }
+}
