@@ -124,7 +124,7 @@ fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -
         let mut placed = repair::repaired(&items, with, &near, start, limit_seconds).or_else(|why| {
             // With counts and places alone, there is no placement.
             let no_limits = vec![f64::INFINITY; fixed.phases()];
-            let search = || Search::new(&near, &items, with, start, no_limits).run([].into_iter());
+            let search = || searched(&near, &items, with, start, &no_limits, &[]);
             let found = if fixed.has_only_counts() { None } else { search() };
             found.map_or(Err(why), |pe_of| State::with(&items, with, &pe_of))
         })?;
@@ -147,6 +147,24 @@ fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -
     attempt(rules, answer).or_else(|why| attempt(rules, &before).map_err(|_| why))
 }
 
+/// How often a search is tried.
+const SEARCHES: u64 = 3;
+
+/// A placement near `from` that keeps the constraints, by a search that begins with the items of `active` and those that break a constraint.
+fn searched(
+    near: &Near,
+    items: &Items,
+    rules: &Rules,
+    from: &[u32],
+    limit_seconds: &[f64],
+    active: &[u32],
+) -> Option<Vec<u32>> {
+    (0..SEARCHES).find_map(|seed| {
+        let search = Search::new(near, items, rules, from, limit_seconds.to_vec());
+        search.run(active.iter().copied(), seed)
+    })
+}
+
 /// The placement `placed`, or one near `start` that is not heavier and has fewer hop-bytes, or as many with fewer moves.
 fn shortened(
     near: &Near,
@@ -163,11 +181,11 @@ fn shortened(
         |phase: usize| placed.lightest(phase).next_back().map_or(0.0, |pe| placed.seconds(pe, phase));
     let least = if placed.phases() == 1 { limit_seconds } else { 0.0 };
     let limits: Vec<f64> = (0..placed.phases()).map(|phase| slowest(phase).max(least)).collect();
-    let search = |from: &[u32]| Search::new(near, items, rules, from, limits.clone());
     let is_moved =
         |item: &u32| placed.can_move(*item) && placed.pe_of[*item as usize] != start[*item as usize];
-    let moved = || (0..start.len() as u32).filter(is_moved);
-    let found = search(start).run([].into_iter()).or_else(|| search(&placed.pe_of).run(moved()));
+    let moved: Vec<u32> = (0..start.len() as u32).filter(is_moved).collect();
+    let found = searched(near, items, rules, start, &limits, &[])
+        .or_else(|| searched(near, items, rules, &placed.pe_of, &limits, &moved));
     let value = |pe_of: &[u32]| {
         let moved = pe_of.iter().zip(start).filter(|(a, b)| a != b).count();
         (near.twice_all(pe_of), moved)

@@ -53,6 +53,29 @@ impl Items {
         places
     }
 
+    /// The groups of which each item must be apart, as positions in `groups`.
+    pub(super) fn apart(&self) -> Vec<Vec<u32>> {
+        let mut apart = vec![Vec::new(); self.weight.len()];
+        for (group, (together, _, members)) in (0..).zip(&self.groups) {
+            if !together {
+                members.iter().for_each(|&item| apart[item as usize].push(group));
+            }
+        }
+        apart
+    }
+
+    /// The seconds of each PE in each phase without items: the background, which is divided equally among phases.
+    pub(super) fn background_seconds(&self) -> Vec<Vec<f64>> {
+        let phases = self.phases.len();
+        let background = self.database.pes.iter().map(|pe| pe.background_seconds / phases as f64);
+        vec![background.collect(); phases]
+    }
+
+    /// The seconds of an item on a PE in a phase.
+    pub(super) fn seconds(&self, item: u32, pe: u32, phase: usize) -> f64 {
+        self.phases[phase][item as usize] / self.database.pes[pe as usize].speed
+    }
+
     /// Where the items were before.
     pub(super) fn before(&self) -> Vec<u32> {
         self.database.objects.iter().map(|object| object.pe).collect()

@@ -66,14 +66,6 @@ impl<'a> Search<'a> {
         limit_seconds: Vec<f64>,
     ) -> Search<'a> {
         let (number, pes) = (items.weight.len(), items.database.pes.len());
-        let mut apart = vec![Vec::new(); number];
-        for (group, (together, _, members)) in (0..).zip(&items.groups) {
-            if !together {
-                members.iter().for_each(|&item| apart[item as usize].push(group));
-            }
-        }
-        let background =
-            items.database.pes.iter().map(|pe| pe.background_seconds / items.phases.len() as f64);
         let movable = items.is_fixed.iter().filter(|&&is| !is).count().max(1) as f64;
         let all_seconds: f64 = items.phases.iter().flatten().sum();
         let mut search = Search {
@@ -85,9 +77,9 @@ impl<'a> Search<'a> {
             position: vec![0; number],
             count: vec![0; pes],
             bytes: vec![0; pes],
-            seconds: vec![background.collect(); items.phases.len()],
+            seconds: items.background_seconds(),
             limit_seconds,
-            apart,
+            apart: items.apart(),
             taken: FxHashMap::default(),
             mean_bytes: (items.bytes.iter().map(|&bytes| bytes as f64).sum::<f64>() / movable).max(1.0),
             mean_seconds: (all_seconds / movable).max(f64::MIN_POSITIVE),
@@ -121,7 +113,7 @@ impl<'a> Search<'a> {
         self.count[to] = self.count[to].wrapping_add_signed(sign * self.items.weight[at] as i64);
         self.bytes[to] = self.bytes[to].wrapping_add_signed(sign * self.items.bytes[at] as i64);
         for phase in 0..self.seconds.len() {
-            self.seconds[phase][to] += sign as f64 * self.seconds_of(item, pe, phase);
+            self.seconds[phase][to] += sign as f64 * self.items.seconds(item, pe, phase);
         }
         for group in 0..self.apart[at].len() {
             let group = self.apart[at][group];
@@ -129,11 +121,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn seconds_of(&self, item: u32, pe: u32, phase: usize) -> f64 {
-        self.items.phases[phase][item as usize] / self.items.database.pes[pe as usize].speed
-    }
-
-    /// By how much a PE is too full, in mean items, with so many objects, bytes and seconds by phase more.
+    /// By how much a PE is too full, in mean items, with these objects, bytes and seconds by phase in addition.
     fn excess(&self, pe: u32, objects: i64, bytes: i64, seconds: impl Fn(usize) -> f64) -> f64 {
         let to = pe as usize;
         let above = |has: u64, more: i64, most: &Option<Vec<u64>>| {
@@ -170,8 +158,8 @@ impl<'a> Search<'a> {
         let more = of(&items.weight, Some(item)) - of(&items.weight, other);
         let bytes = of(&items.bytes, Some(item)) - of(&items.bytes, other);
         let seconds = |pe: u32, phase: usize| {
-            let of_other = other.map_or(0.0, |other| self.seconds_of(other, pe, phase));
-            self.seconds_of(item, pe, phase) - of_other
+            let of_other = other.map_or(0.0, |other| self.items.seconds(other, pe, phase));
+            self.items.seconds(item, pe, phase) - of_other
         };
         sum += self.excess(to, more, bytes, |phase| seconds(to, phase)) - self.excess(to, 0, 0, |_| 0.0);
         sum += self.excess(from, -more, -bytes, |phase| -seconds(from, phase))
@@ -203,7 +191,7 @@ impl<'a> Search<'a> {
     }
 
     /// Searches from the items that break a constraint, and those of `active`. Returns the placement if it keeps all constraints.
-    pub(super) fn run(mut self, active: impl Iterator<Item = u32>) -> Option<Vec<u32>> {
+    pub(super) fn run(mut self, active: impl Iterator<Item = u32>, seed: u64) -> Option<Vec<u32>> {
         let before = |item: u32| self.items.database.objects[item as usize].pe;
         let mut may_move: Vec<bool> =
             (0..).zip(&self.pe_of).map(|(item, &pe)| self.can_move(item) && pe != before(item)).collect();
@@ -213,7 +201,7 @@ impl<'a> Search<'a> {
         let sum: f64 = all().map(|item| self.hop_bytes(item, self.pe_of[item as usize], None)).sum();
         let unit = (sum / all().count().max(1) as f64).max(1.0);
         let steps = STEPS.saturating_mul(all().count() as u64).min(MOST_STEPS);
-        let mut random = generator(0, 0);
+        let mut random = generator(seed, 0);
         for step in 0..steps {
             let Some(item) = pool.any(&mut random) else { break };
             let breaks = self.breaks(item);

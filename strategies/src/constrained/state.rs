@@ -43,16 +43,7 @@ impl<'a> State<'a> {
     /// If they break a constraint.
     pub(super) fn new(items: &'a Items, rules: &'a Rules) -> Result<State<'a>, String> {
         let (number, pes) = (items.weight.len(), items.database.pes.len());
-        let phases = items.phases.len();
-        let mut apart = vec![Vec::new(); number];
-        for (group, (together, _, members)) in (0..).zip(&items.groups) {
-            if !together {
-                members.iter().for_each(|&item| apart[item as usize].push(group));
-            }
-        }
-        // The background is divided equally among phases.
-        let background = items.database.pes.iter().map(|pe| pe.background_seconds / phases as f64);
-        let seconds = vec![background.collect::<Vec<f64>>(); phases];
+        let seconds = items.background_seconds();
         let available = |seconds: &Vec<f64>| {
             let open = (0..pes as u32).filter(|&pe| items.database.pes[pe as usize].available);
             open.map(|pe| (order(seconds[pe as usize]), pe)).collect()
@@ -64,7 +55,7 @@ impl<'a> State<'a> {
             on: vec![BTreeSet::new(); pes],
             count: vec![0; pes],
             bytes: vec![0; pes],
-            apart,
+            apart: items.apart(),
             taken: FxHashMap::default(),
             by_seconds: seconds.iter().map(available).collect(),
             open: BTreeSet::new(),
@@ -314,7 +305,7 @@ impl<'a> State<'a> {
 
     /// The seconds of an item on a PE in a phase.
     pub(super) fn seconds_of(&self, item: u32, pe: u32, phase: usize) -> f64 {
-        self.items.phases[phase][item as usize] / self.items.database.pes[pe as usize].speed
+        self.items.seconds(item, pe, phase)
     }
 
     /// The number of phases.

@@ -390,38 +390,6 @@ fn few_placements_are_missed() {
     assert!(possible > 50 && missed * 20 <= possible, "{missed} of {possible} missed");
 }
 
-/// Tasks of a mesh on a torus, whose bytes just fit, or which must be apart in groups of eight: hop-bytes stay near those without constraints.
-#[test]
-fn placements_under_constraints_have_short_ways() {
-    let machine = topology::parse("torus:4x4x4").expect("a torus");
-    let tasks = equipoise_model::graph::load("mesh:8x8x8,bytes=1000").expect("a mesh").remap(64);
-    let mut random = generator(1, 0);
-    let sizes: Vec<u64> = (0..512).map(|_| 100 + below(&mut random, 1900)).collect();
-    let mut order: Vec<u64> = (0..512).collect();
-    equipoise_model::random::shuffle(&mut random, &mut order);
-    let apart = |ids: &[u64]| Group { together: false, level: Level::Pe, objects: ids.to_vec() };
-    let place = |constraints: &Constraints| {
-        let database = Database { constraints: constraints.clone(), ..tasks.clone() };
-        let choice = keep(&registry::parse("PoiseLB", &[]).expect("a strategy"));
-        let answer = choice.strategy.assign(&database, &*machine, 1).expect("a placement");
-        let metrics = Metrics::of(&tasks, &*machine, &answer.pe_of);
-        assert!(metrics.imbalance < 0.001, "{constraints:?}: {}", metrics.imbalance);
-        metrics.communication.expect("messages").hop_bytes as f64
-    };
-    let free = place(&Constraints::default());
-    let memory = sizes.iter().sum::<u64>() / 64;
-    let fits = Constraints {
-        memory: Some(PerPe::All(memory + memory / 8)),
-        object_bytes: (0..).zip(sizes).collect(),
-        ..Constraints::default()
-    };
-    let groups = Constraints { groups: order.chunks(8).map(apart).collect(), ..Constraints::default() };
-    for (constraints, most) in [(fits, 1.3), (groups, 1.3)] {
-        let kept = place(&constraints);
-        assert!(kept <= most * free, "{kept} hop-bytes, {free} without constraints");
-    }
-}
-
 #[test]
 fn groups_leave_room_for_each_other() {
     // Each object next to the following one is apart from it; two PEs are enough.

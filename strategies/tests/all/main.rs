@@ -1,6 +1,7 @@
 //! Guarantees of all strategies, and their results on recorded programs.
 
 mod charm_field;
+mod constrained_ways;
 mod constraints;
 mod contracts;
 mod ranks;
