@@ -147,9 +147,6 @@ fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -
     attempt(rules, answer).or_else(|why| attempt(rules, &before).map_err(|_| why))
 }
 
-/// How often a search is tried.
-const SEARCHES: u64 = 3;
-
 /// A placement near `from` that keeps the constraints, by a search that begins with the items of `active` and those that break a constraint.
 fn searched(
     near: &Near,
@@ -159,7 +156,7 @@ fn searched(
     limit_seconds: &[f64],
     active: &[u32],
 ) -> Option<Vec<u32>> {
-    (0..SEARCHES).find_map(|seed| {
+    search::seeds(items.is_fixed.iter().filter(|&&is| !is).count()).find_map(|seed| {
         let search = Search::new(near, items, rules, from, limit_seconds.to_vec());
         search.run(active.iter().copied(), seed)
     })

@@ -16,12 +16,17 @@ use rustc_hash::FxHashMap;
 use super::contracted::Items;
 use super::nearer::Near;
 
-/// The steps for each item, and the largest number of all steps, about a second.
-const STEPS: u64 = 1000;
-const MOST_STEPS: u64 = 1 << 21;
+/// The steps for each item, and the largest number of all steps, about two seconds.
+const STEPS: u64 = 400;
+const MOST_STEPS: u64 = 1 << 22;
 
-/// The first temperature, in hop-bytes of a mean item.
+/// How often a search is tried at most, if all tries together have no more than [`MOST_STEPS`].
+const TRIES: u64 = 3;
+
+/// The first temperature, in hop-bytes of a mean item. It is lower if there are fewer than [`ENOUGH_STEPS`] steps for each item, because they
+/// could not cool the placement down.
 const TEMPERATURE: f64 = 0.1;
+const ENOUGH_STEPS: f64 = 200.0;
 
 /// What it costs that one item is too much on a PE, or where it may not be, at the begin and at the end, in hop-bytes of a mean item.
 const PENALTY: [f64; 2] = [2.0, 200.0];
@@ -31,6 +36,16 @@ const TOO_FULL: f64 = 0.05;
 
 /// Seconds of a PE above its limit that are rounding, in mean items.
 const ROUNDING: f64 = 1e-9;
+
+/// The steps of a search for this number of items that can move.
+fn steps(items: usize) -> u64 {
+    STEPS.saturating_mul(items as u64).min(MOST_STEPS)
+}
+
+/// The seeds of the tries for this number of items that can move.
+pub(super) fn seeds(items: usize) -> std::ops::Range<u64> {
+    0..(MOST_STEPS / steps(items).max(1)).clamp(1, TRIES)
+}
 
 /// A placement in which items move.
 pub(super) struct Search<'a> {
@@ -200,7 +215,8 @@ impl<'a> Search<'a> {
         all().filter(|&item| self.breaks(item)).chain(active).for_each(|item| pool.add(item));
         let sum: f64 = all().map(|item| self.hop_bytes(item, self.pe_of[item as usize], None)).sum();
         let unit = (sum / all().count().max(1) as f64).max(1.0);
-        let steps = STEPS.saturating_mul(all().count() as u64).min(MOST_STEPS);
+        let steps = steps(all().count());
+        let begin = TEMPERATURE * unit * (steps as f64 / all().count().max(1) as f64 / ENOUGH_STEPS).min(1.0);
         let mut random = generator(seed, 0);
         for step in 0..steps {
             let Some(item) = pool.any(&mut random) else { break };
@@ -210,7 +226,7 @@ impl<'a> Search<'a> {
             }
             let Some((to, other)) = self.step(item, breaks, &may_move, &mut random) else { continue };
             let past = step as f64 / steps as f64;
-            let temperature = TEMPERATURE * unit * (1.0 - past) * (1.0 - past);
+            let temperature = begin * (1.0 - past) * (1.0 - past);
             let penalty = unit * PENALTY[0] * (PENALTY[1] / PENALTY[0]).powf(past);
             let change = self.lengthens(item, to, other) + penalty * self.added(item, to, other);
             let part = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
