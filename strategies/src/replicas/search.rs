@@ -27,8 +27,12 @@ const MOST_UNDONE: usize = 96;
 /// The largest cost of an assignment problem, whose costs are integers.
 const COST_UNITS: f64 = (1u64 << 36) as f64;
 
-/// While messages are shortened, PEs may have this load over the average, in turn.
+/// While messages are shortened, PEs may have this load over the average, in turn; then, from the plan that was found, each of these again.
 const LOOSE: [f64; 2] = [1.3, 1.1];
+const AGAIN: [f64; 3] = [1.2, 1.1, 1.05];
+
+/// How often at most loads are loosened again.
+const MOST_AGAIN: usize = 24;
 
 /// A layer, and what its plan depends on.
 pub(super) struct Layer<'a> {
@@ -125,13 +129,29 @@ impl Layer<'_> {
             zone_of_expert,
             ..blind.clone()
         };
-        let found = |mut layout: Layout, is_loose: bool| {
-            layout.complete();
+        let settle = |layout: &mut Layout, loose: &[f64]| {
             let average = given.average() as f64;
-            let loose = LOOSE.iter().filter(|_| is_loose);
-            loose.for_each(|loose| layout.reduce_costs((average * loose) as i64));
+            loose.iter().for_each(|loose| layout.reduce_costs((average * loose) as i64));
             layout.relieve(cap, cap);
             layout.reduce_costs(cap.max(layout.peak()));
+        };
+        let value = |layout: &Layout| (layout.peak().max(cap), layout.cost());
+        let found = |mut layout: Layout, is_loose: bool| {
+            layout.complete();
+            settle(&mut layout, if is_loose { &LOOSE } else { &[] });
+            // Loads are loosened again and again, as long as that finds shorter messages.
+            let mut failed = 0;
+            for loose in AGAIN.iter().cycle().take(MOST_AGAIN).filter(|_| is_loose) {
+                let mut other = layout.clone();
+                settle(&mut other, &[*loose]);
+                let is_better = value(&other) < value(&layout);
+                failed = if is_better { 0 } else { failed + 1 };
+                if is_better {
+                    layout = other;
+                } else if failed == AGAIN.len() {
+                    break;
+                }
+            }
             if layout.slot.len() <= MOST_UNDONE {
                 layout.undo_moves(cap);
             }
@@ -156,7 +176,7 @@ impl Layer<'_> {
         for start in [recounted, matched] {
             let other = found(start, false);
             let order = |found: &Found| (found.peak.max(cap), found.cost);
-            if order(&other).partial_cmp(&order(&best)).is_some_and(std::cmp::Ordering::is_lt) {
+            if order(&other) < order(&best) {
                 best = other;
             }
         }
