@@ -129,7 +129,7 @@ impl Layer<'_> {
             zone_of_expert,
             ..blind.clone()
         };
-        let settle = |layout: &mut Layout, loose: &[f64]| {
+        let shorten = |layout: &mut Layout, loose: &[f64]| {
             let average = given.average() as f64;
             loose.iter().for_each(|loose| layout.reduce_costs((average * loose) as i64));
             layout.relieve(cap, cap);
@@ -138,12 +138,12 @@ impl Layer<'_> {
         let value = |layout: &Layout| (layout.peak().max(cap), layout.cost());
         let found = |mut layout: Layout, is_loose: bool| {
             layout.complete();
-            settle(&mut layout, if is_loose { &LOOSE } else { &[] });
+            shorten(&mut layout, if is_loose { &LOOSE } else { &[] });
             // Loads are loosened again and again, as long as that finds shorter messages.
             let mut failed = 0;
             for loose in AGAIN.iter().cycle().take(MOST_AGAIN).filter(|_| is_loose) {
                 let mut other = layout.clone();
-                settle(&mut other, &[*loose]);
+                shorten(&mut other, &[*loose]);
                 let is_better = value(&other) < value(&layout);
                 failed = if is_better { 0 } else { failed + 1 };
                 if is_better {
