@@ -11,8 +11,9 @@
 //! 3. While the heaviest PE is heavier than that of the answer, objects leave it or are exchanged, where the constraints allow that. With
 //!    loads by phase, the cost is the sum over phases of the slowest PE, and this step always runs (`improve.rs`).
 //! 4. If the constraints have moved an object, a search begins once more with the answer. It lets objects break constraints at first,
-//!    and goes to a placement near the answer that keeps them, with few hop-bytes (`search.rs`). If it finds none, it begins with the placement
-//!    of step 3. If step 2 finds no place for an object, this search is tried as well. Of both placements, that with fewer hop-bytes is taken, and of equals that with fewer moves.
+//!    and goes to a placement near the answer that keeps them, with few hop-bytes (`search.rs`). If it finds none, it begins with the
+//!    placement of step 3. Of both placements, that with fewer hop-bytes is taken, and of equals that with fewer moves. If step 2 finds no
+//!    place for an object, the search is tried as well.
 //! 5. Wishes are granted that cost less than they are worth (`improve.rs`).
 //!
 //! Where all objects have the same load, as ranks have, steps 2 to 4 are first tried with one more constraint: no PE takes more objects
