@@ -146,11 +146,29 @@ impl Chromium {
         answer["result"]["value"].take()
     }
 
+    /// Waits until a script gives `true`.
+    #[track_caller]
+    pub(super) fn wait_for(&mut self, script: &str) {
+        let begin = Instant::now();
+        while self.value(script) != true {
+            assert!(begin.elapsed() < PATIENCE, "{script} is never true");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// The text of the value of a script.
     #[track_caller]
     pub(super) fn text(&mut self, script: &str) -> String {
         let value = self.value(script);
         value.as_str().unwrap_or_else(|| panic!("{script}: {value} is no text")).to_string()
+    }
+
+    /// Opens the text alternatives of all pictures. A page fills them when the browser tells it.
+    #[track_caller]
+    pub(super) fn open_texts(&mut self) {
+        let opened = "[...document.querySelectorAll('details')].filter((it) => !it.open).map((it) => \
+                      new Promise((done) => { it.addEventListener('toggle', done); it.open = true; }))";
+        self.value(&format!("Promise.all({opened}).then(() => 0)"));
     }
 
     /// Presses and releases a key, as a person would.

@@ -87,11 +87,8 @@ fn a_map_on_a_tree_is_an_icicle() {
     }
     check(&mut tab, 1, place(1, a as f64, 0.25, false), VIRIDIS);
     check(&mut tab, 1, place(1, b as f64, 0.25, true), VIRIDIS);
-    let table = "[...document.querySelectorAll('details')].at(-1)";
-    let rows = format!(
-        "{{ {table}.open = true; new Promise((done) => setTimeout(() => done({table}.innerText), 50)); }}"
-    );
-    let text = tab.text(&rows);
+    tab.open_texts();
+    let text = tab.text("[...document.querySelectorAll('details')].at(-1).innerText");
     for row in
         ["height 1, up\t2\t1.00 ms\t500 us\t0 s\t0 s", "PEs, down\t4\t1.00 ms\t250 us\t1.00 ms\t250 us"]
     {
