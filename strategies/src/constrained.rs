@@ -5,6 +5,9 @@
 //! 1. Objects that must be together on a PE become one object, and objects that may be on one PE only are fixed there
 //!    (`contracted.rs`). The strategy answers for these objects, so it keeps those constraints by itself.
 //!    A strategy that refuses these objects, such as `FileLB`, whose file has all of them, is asked for all.
+//!    If the answer breaks a constraint, strategies that know constraints are asked for a placement that keeps them
+//!    ([`Strategy::assign_within`](crate::Strategy::assign_within)). It is taken if its heaviest PE is not clearly heavier than that of the
+//!    answer, or else than that of the placement of the other steps.
 //! 2. Objects stay where the answer has them as far as the constraints allow. The others go, those with the least choice first, where
 //!    they fit: to a PE that does not become heavier than the heaviest PE of the answer, and among these to the one with the fewest
 //!    hop-bytes; else to the PE that finishes first. If an object fits nowhere, a chain of objects moves on to make room (`repair.rs`).
@@ -48,6 +51,9 @@ mod repair;
 mod search;
 mod state;
 
+/// The part by which the heaviest PE may be heavier in the placement of a strategy that knows constraints than in others.
+const HEAVIER: f64 = 0.01;
+
 /// The same strategy, which keeps the constraints of its databases. It decides in one place, also if the strategy has no centre.
 #[must_use]
 pub fn keep(choice: &Choice) -> Choice {
@@ -63,6 +69,7 @@ impl Constrained {
         &self,
         database: &Database,
         topology: &dyn Topology,
+        seed: u64,
         ask: impl Fn(&Database) -> Result<Assignment, StrategyError>,
     ) -> Result<Assignment, StrategyError> {
         if database.constraints.is_empty() {
@@ -85,7 +92,13 @@ impl Constrained {
         answer
             .check(&items.database)
             .map_err(|impossible| StrategyError::rejected("the strategy", impossible))?;
-        let kept = kept(&items, &rules, topology, &answer.pe_of).map_err(StrategyError::Request)?;
+        let keeps = rules.check(database, &items.placement(&answer.pe_of)).is_ok();
+        let own = match keeps || items.phases.len() > 1 {
+            true => None,
+            // With loads by phase the strategy is not asked, because the database of the items has no such loads.
+            false => self.within(&items, &rules, topology, seed, &answer.pe_of)?,
+        };
+        let kept = better(own, &items, &rules, topology, &answer.pe_of).map_err(StrategyError::Request)?;
         let pe_of = items.placement(&kept.pe_of);
         rules.check(database, &pe_of).map_err(|broken| {
             StrategyError::Bug(format!(
@@ -101,6 +114,41 @@ impl Constrained {
         }
         Ok(Assignment { notes, ..Assignment::new(pe_of) })
     }
+
+    /// The placement of a strategy that knows constraints, if it keeps them.
+    fn within(
+        &self,
+        items: &Items,
+        rules: &Rules,
+        topology: &dyn Topology,
+        seed: u64,
+        answer: &[u32],
+    ) -> Result<Option<Kept>, StrategyError> {
+        let as_full = as_full_as(items, rules, answer);
+        let with = as_full.as_ref().unwrap_or(rules);
+        let mut items = Cow::Borrowed(items);
+        if !with.parts.is_empty() {
+            let before = items.before();
+            if repair::choose_parts(items.to_mut(), with, &before).is_err() {
+                return Ok(None);
+            }
+        }
+        let Ok(fixed) = State::new(&items, with) else { return Ok(None) };
+        let room = fixed.room().clone();
+        let Some(found) = self.0.assign_within(&items.database, topology, seed, room)? else {
+            return Ok(None);
+        };
+        found
+            .check(&items.database)
+            .map_err(|impossible| StrategyError::rejected("the strategy", impossible))?;
+        let placed = (0..).zip(found.pe_of.iter().copied()).filter(|&(item, _)| fixed.can_move(item));
+        if !fixed.room().clone().put_all(placed) {
+            return Ok(None);
+        }
+        let mut placed = State::with(&items, rules, &found.pe_of).map_err(StrategyError::Request)?;
+        let granted = improve::grant(&items, &mut placed);
+        Ok(Some(Kept { pe_of: placed.pe_of, granted }))
+    }
 }
 
 /// A placement of items that keeps the constraints.
@@ -108,6 +156,26 @@ struct Kept {
     pe_of: Vec<u32>,
     /// The wishes that are granted.
     granted: usize,
+}
+
+/// The placement `own` of a strategy that knows constraints, unless that near the answer is clearly lighter.
+fn better(
+    own: Option<Kept>,
+    items: &Items,
+    rules: &Rules,
+    topology: &dyn Topology,
+    answer: &[u32],
+) -> Result<Kept, String> {
+    let heaviest = |pe_of: &[u32]| items.database.pe_loads(pe_of).into_iter().fold(0.0, f64::max);
+    let is_lighter = |a: &[u32], b: &[u32]| heaviest(a) * (1.0 + HEAVIER) < heaviest(b);
+    let Some(own) = own else { return kept(items, rules, topology, answer) };
+    if !is_lighter(answer, &own.pe_of) {
+        return Ok(own);
+    }
+    match kept(items, rules, topology, answer) {
+        Ok(kept) if is_lighter(&kept.pe_of, &own.pe_of) => Ok(kept),
+        _ => Ok(own),
+    }
 }
 
 /// The placement near the answer, by the steps 2 to 5.
@@ -213,7 +281,7 @@ impl Strategy for Constrained {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
-        self.place(database, topology, |items| self.0.assign(items, topology, seed))
+        self.place(database, topology, seed, |items| self.0.assign(items, topology, seed))
     }
 
     fn assign_program(
@@ -223,7 +291,7 @@ impl Strategy for Constrained {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
-        self.place(database, topology, |items| match items.objects.len() == database.objects.len() {
+        self.place(database, topology, seed, |items| match items.objects.len() == database.objects.len() {
             true => self.0.assign_program(model, items, topology, seed),
             // The processes of a program are not those of groups.
             false => self.0.assign(items, topology, seed),

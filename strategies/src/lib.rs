@@ -15,6 +15,7 @@
 //! - [`registry`]: every strategy by name; [`schedule`]: the strategy of each load-balancing step;
 //! - [`predict`]: the loads of the coming period, from those of past periods;
 //! - [`replay`]: the assignments of other strategies at a recorded step;
+//! - [`room`]: what constraints leave free while objects are placed;
 //! - [`workloads`]: task graphs of all generators, including those that need a partitioner.
 //!
 //! A grid of 64 tasks is placed on a torus of 64 PEs such that every message takes one hop:
@@ -48,6 +49,7 @@ pub mod predict;
 pub mod registry;
 pub mod replay;
 pub mod replicas;
+pub mod room;
 pub mod schedule;
 pub mod strategy;
 #[cfg(test)]

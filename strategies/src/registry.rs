@@ -192,6 +192,11 @@ fn parse_one(spec: &str, custom: &[Choice]) -> Result<Choice, ParamError> {
     }
     let malformed =
         |reason: String| ParamError::Malformed { spec: spec.to_string(), what: "strategy", reason };
+    let mut others = split_outside_brackets(spec, ',').skip(1).map(|other| descriptor::split(other.trim()).0);
+    if others.any(|other| find(other).is_some()) {
+        let reason = "it names several strategies; give them one by one, or join those of one step with `+`";
+        return Err(malformed(reason.into()));
+    }
     let (name, rest) = descriptor::split(spec);
     if name.is_empty() {
         return Err(malformed("expected NAME or NAME:key=value,key=value".into()));
@@ -311,6 +316,8 @@ mod tests {
         check_error("Quantum", "there is no strategy `Quantum`; known are GreedyRefineLB, ");
         check_error("", "expected NAME or NAME:key=value");
         check_error("GreedyLB+", "expected NAME or NAME:key=value");
+        check_error("GreedyLB,RefineLB", "it names several strategies; give them one by one");
+        check_error("RefineLB:imbalance=0.1, PoiseLB:gamma=0", "it names several strategies");
         check_error("GreedyLB:imbalance=1", "GreedyLB has no parameter `imbalance`; it has no parameters");
         check_error(
             "RefineLB:balance=1",

@@ -122,6 +122,9 @@ pub enum ReplayError {
         /// What is wrong with the record.
         inconsistent: Inconsistent,
     },
+    /// The given constraints are not about this database and machine.
+    #[error("{0}")]
+    Constraints(String),
     /// The topology has another number of PEs than the database.
     #[error(
         "the database was recorded on {recorded} and the topology `{topology}` has {pes}; give a topology of {recorded}, \
@@ -184,7 +187,9 @@ impl Classified for ReplayError {
             | ReplayError::Pes { .. }
             | ReplayError::OtherPes { .. } => Fault::Usage,
             ReplayError::Strategy { error, .. } | ReplayError::Rejected { error, .. } => error.fault(),
-            ReplayError::Inconsistent { .. } | ReplayError::NoLaterStep => Fault::Input,
+            ReplayError::Inconsistent { .. } | ReplayError::Constraints(_) | ReplayError::NoLaterStep => {
+                Fault::Input
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use equipoise_model::{Assignment, Database, Topology};
 use equipoise_network::program::Model;
 
 use crate::decentral::Decentral;
+use crate::room::Room;
 
 /// Assigns objects to PEs.
 ///
@@ -56,6 +57,25 @@ pub trait Strategy: Send + Sync {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError>;
+
+    /// As [`Self::assign`], under constraints: objects go to PEs with `room` for them. None from strategies that do not know constraints,
+    /// and where the strategy finds no such placement. Then, and if the answer breaks a constraint, the caller searches a placement near the answer
+    /// of [`Self::assign`].
+    ///
+    /// In `room`, objects that cannot move have their places, and no other object has one.
+    ///
+    /// # Errors
+    /// Those of [`Self::assign`].
+    fn assign_within(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+        room: Room,
+    ) -> Result<Option<Assignment>, StrategyError> {
+        let _ = (database, topology, seed, room);
+        Ok(None)
+    }
 
     /// Assigns every process of a program to a PE. `database` is the input of [`Self::assign`]; `model` adds waits
     /// and phases. Only strategies that use waits or phases implement this method.

@@ -172,7 +172,10 @@ impl Constraints {
             let known = by_id.get(&id).copied();
             known.ok_or_else(|| {
                 let objects = count(database.objects.len() as u64, "object");
-                format!("there is no object {id} among {objects}; {named_by} name it")
+                // Tasks have the ids 0, 1, .., which the number of them says.
+                let last = database.objects.last().filter(|last| last.id >= database.objects.len() as u64);
+                let such = last.map_or(String::new(), |last| format!("; ids are such as {}", last.id));
+                format!("there is no object {id} among {objects}; {named_by} name it{such}")
             })
         };
         if let Some(MaxObjects { most, exact }) = &self.max_objects {
@@ -307,5 +310,23 @@ impl Rules {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{graph, topology};
+
+    #[test]
+    fn unknown_ids_are_refused_with_one_that_is_known() {
+        let mut database = graph::load("ring:7").expect("a ring").remap(2);
+        let machine = topology::parse("flat:2").expect("a machine");
+        let places = Place::parse("7 0").expect("places");
+        let constraints = Constraints { places, ..Constraints::default() };
+        let error = |database: &Database| constraints.rules(database, &*machine).expect_err("no object 7");
+        assert_eq!(error(&database), "there is no object 7 among 7 objects; the places name it");
+        database.objects.iter_mut().for_each(|object| object.id += 5_000_000_000);
+        assert!(error(&database).ends_with("; the places name it; ids are such as 5000000006"));
     }
 }

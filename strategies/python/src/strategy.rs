@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use equipoise_model::{Assignment, Database as Record, Topology};
 use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::room::Room;
+use equipoise_strategies::strategy::Alternatives;
 use equipoise_strategies::{Strategy, StrategyError, registry};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
@@ -39,6 +41,13 @@ struct Stoppable {
     run: Run,
 }
 
+impl Stoppable {
+    /// The strategy, unless the run is stopped.
+    fn begin(&self) -> Result<&dyn Strategy, StrategyError> {
+        if self.run.is_stopped() { Err(interrupted()) } else { Ok(&*self.strategy) }
+    }
+}
+
 fn interrupted() -> StrategyError {
     StrategyError::Request("the run was interrupted".into())
 }
@@ -50,10 +59,27 @@ impl Strategy for Stoppable {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
-        if self.run.is_stopped() {
-            return Err(interrupted());
-        }
-        self.strategy.assign(database, topology, seed)
+        self.begin()?.assign(database, topology, seed)
+    }
+
+    fn assign_within(
+        &self,
+        database: &Record,
+        topology: &dyn Topology,
+        seed: u64,
+        room: Room,
+    ) -> Result<Option<Assignment>, StrategyError> {
+        self.begin()?.assign_within(database, topology, seed, room)
+    }
+
+    fn alternatives(
+        &self,
+        database: &Record,
+        topology: &dyn Topology,
+        seed: u64,
+        is_enough: &dyn Fn(&Assignment) -> bool,
+    ) -> Result<Alternatives, StrategyError> {
+        self.begin()?.alternatives(database, topology, seed, is_enough)
     }
 }
 

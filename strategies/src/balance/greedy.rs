@@ -9,6 +9,7 @@ use equipoise_model::{Assignment, Database, Topology};
 
 use super::load::Work;
 use crate::descriptor::Recipe;
+use crate::room::Room;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
@@ -36,18 +37,19 @@ impl Strategy for Greedy {
     ) -> Result<Assignment, StrategyError> {
         let work = Work::new(database, check(database, topology)?);
         let mut answer = Assignment::unchanged(database);
-        fill(&work, |object, pe| answer.pe_of[object as usize] = pe);
+        fill(&work, None, |object, pe| answer.pe_of[object as usize] = pe);
         Ok(answer)
     }
 }
 
 /// Places every movable object, heaviest first, on the PE that would finish it first (the lightest PE, where speeds
-/// are equal). Returns the seconds of the heaviest PE. O(n log n).
-pub(super) fn fill(work: &Work, mut place: impl FnMut(u32, u32)) -> f64 {
+/// are equal) and has room for it. Returns the seconds of the heaviest PE. O(n log n), if all PEs have room.
+pub(super) fn fill(work: &Work, mut room: Option<Room>, mut place: impl FnMut(u32, u32)) -> f64 {
     let mut pes = work.pes();
     for &object in &work.movable {
-        let Some(pe) = pes.soonest(work.load_seconds(object)) else { break };
+        let Some(pe) = pes.soonest_within(room.as_ref(), object, work) else { break };
         pes.add(pe, work.seconds(object, pe));
+        room.iter_mut().for_each(|room| room.put(object, pe));
         place(object, pe);
     }
     work.max_seconds(&pes.seconds)

@@ -13,6 +13,7 @@ use super::greedy::fill;
 use super::load::Work;
 use crate::cost::is_lighter;
 use crate::descriptor::Recipe;
+use crate::room::Room;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
@@ -45,25 +46,45 @@ impl Strategy for GreedyRefine {
         _: u64,
     ) -> Result<Assignment, StrategyError> {
         let work = Work::new(database, check(database, topology)?);
-        Ok(refine(database, &work, self.imbalance))
+        Ok(refine(database, &work, self.imbalance, None))
+    }
+
+    fn assign_within(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        _: u64,
+        room: Room,
+    ) -> Result<Option<Assignment>, StrategyError> {
+        let work = Work::new(database, check(database, topology)?);
+        Ok(Some(refine(database, &work, self.imbalance, Some(room))))
     }
 }
 
-/// Places the objects again, on their present PEs where these stay within the limit. O(n log n).
-fn refine(database: &Database, work: &Work, imbalance: f64) -> Assignment {
+/// Places the objects again, on their present PEs where these stay within the limit and have room. O(n log n), if all PEs have room.
+fn refine(database: &Database, work: &Work, imbalance: f64, mut room: Option<Room>) -> Assignment {
     let mut answer = Assignment::unchanged(database);
-    let limit_seconds = fill(work, |_, _| ()).max((1.0 + imbalance) * work.average_seconds());
+    let greedy_seconds = fill(work, room.clone(), |_, _| ());
+    let limit_seconds = greedy_seconds.max((1.0 + imbalance) * work.average_seconds());
     let mut pes = work.pes();
     let mut seconds_before = work.fixed_seconds.clone();
-    let mut all_may_stay = true;
+    let homes = || work.movable.iter().map(|&object| (object, work.home(object)));
+    let all_may_stay = match room.clone() {
+        Some(mut room) => room.put_all(homes()),
+        None => homes().all(|(_, home)| work.is_available(home)),
+    };
     for &object in &work.movable {
         let home = work.home(object);
         let seconds_at_home = work.seconds(object, home);
         seconds_before[home as usize] += seconds_at_home;
-        all_may_stay &= work.is_available(home);
-        let stays = work.is_available(home) && pes.seconds[home as usize] + seconds_at_home <= limit_seconds;
-        let pe = if stays { home } else { pes.soonest(work.load_seconds(object)).unwrap_or(home) };
+        let may_stay = work.is_available(home) && room.as_ref().is_none_or(|room| room.fits(object, home));
+        let stays = may_stay && pes.seconds[home as usize] + seconds_at_home <= limit_seconds;
+        let pe = match stays {
+            true => home,
+            false => pes.soonest_within(room.as_ref(), object, work).unwrap_or(home),
+        };
         pes.add(pe, work.seconds(object, pe));
+        room.iter_mut().for_each(|room| room.put(object, pe));
         answer.pe_of[object as usize] = pe;
     }
     // The new maximum may not be below the old one; then the placement is unchanged.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use equipoise_model::Database;
 
 use crate::cost::LoadBound;
+use crate::room::Room;
 
 /// A number that orders finite, non-negative `seconds` by their values; 0 equals -0.
 pub(crate) fn order(seconds: f64) -> u64 {
@@ -99,6 +100,12 @@ impl<'a> Work<'a> {
     /// The present placement, except that objects on unavailable PEs move, heaviest first, to the PE that finishes
     /// them first. Returns the PE of each object and the seconds of each PE.
     pub(crate) fn placement(&self) -> (Vec<u32>, Vec<f64>) {
+        self.placement_within(None)
+    }
+
+    /// As [`Self::placement`], where objects on unavailable PEs move to PEs with room for them, if there are any. In the room, all
+    /// objects have their places afterwards.
+    pub(crate) fn placement_within(&self, mut room: Option<&mut Room>) -> (Vec<u32>, Vec<f64>) {
         let mut placement = self.database.placement();
         let mut seconds = self.fixed_seconds.clone();
         let (at_home, displaced): (Vec<u32>, Vec<u32>) =
@@ -106,11 +113,13 @@ impl<'a> Work<'a> {
         for object in at_home {
             let home = self.home(object);
             seconds[home as usize] += self.seconds(object, home);
+            room.iter_mut().for_each(|room| room.put(object, home));
         }
         let mut pes = Pes::new(self.database, seconds, &self.available);
         for object in displaced {
-            let Some(pe) = pes.soonest(self.load_seconds(object)) else { break };
+            let Some(pe) = pes.soonest_within(room.as_deref(), object, self) else { break };
             pes.add(pe, self.seconds(object, pe));
+            room.iter_mut().for_each(|room| room.put(object, pe));
             placement[object as usize] = pe;
         }
         (placement, pes.seconds)
@@ -199,6 +208,16 @@ impl<'a> Pes<'a> {
     /// open.
     pub(crate) fn soonest(&mut self, load_seconds: f64) -> Option<u32> {
         self.best(|seconds, speed| order(seconds + load_seconds / speed))
+    }
+
+    /// As [`Self::soonest`] for an object without a place; if there is no room on that PE, the available PE with room that finishes the
+    /// object first, if there is one.
+    pub(crate) fn soonest_within(&mut self, room: Option<&Room>, object: u32, work: &Work) -> Option<u32> {
+        let load_seconds = work.load_seconds(object);
+        let soonest = self.soonest(load_seconds)?;
+        let Some(room) = room.filter(|room| !room.fits(object, soonest)) else { return Some(soonest) };
+        let others = work.available.iter().copied().filter(|&pe| room.fits(object, pe));
+        others.min_by_key(|&pe| self.rank(pe, load_seconds)).or(Some(soonest))
     }
 
     /// The open PE with room for the largest load below `limit_seconds`; `None` if no PE is open.

@@ -14,6 +14,7 @@ use equipoise_model::{Assignment, Database, Topology};
 use super::limit::{Outcome, at_lowest_limit, first_limit_seconds};
 use super::load::{Pes, Work, order};
 use crate::descriptor::Recipe;
+use crate::room::Room;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
@@ -49,21 +50,45 @@ impl Strategy for Refine {
         _: u64,
     ) -> Result<Assignment, StrategyError> {
         let work = Work::new(database, check(database, topology)?);
-        Ok(Assignment::new(balance(database, &work, self.imbalance).0))
+        Ok(Assignment::new(balance(database, &work, self.imbalance, None).0))
+    }
+
+    fn assign_within(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        _: u64,
+        room: Room,
+    ) -> Result<Option<Assignment>, StrategyError> {
+        let work = Work::new(database, check(database, topology)?);
+        // Objects leave PEs that are too heavy, and no others.
+        let homes = work.movable.iter().map(|&object| (object, work.home(object)));
+        if !room.clone().put_all(homes.filter(|&(_, home)| work.is_available(home))) {
+            return Ok(None);
+        }
+        Ok(Some(Assignment::new(balance(database, &work, self.imbalance, Some(room)).0)))
     }
 }
 
 /// Moves objects off the PEs above the lowest limit that can be kept.
-pub(super) fn balance(database: &Database, work: &Work, imbalance: f64) -> Outcome {
-    let (placement, seconds) = work.placement();
+pub(super) fn balance(database: &Database, work: &Work, imbalance: f64, mut room: Option<Room>) -> Outcome {
+    let (placement, seconds) = work.placement_within(room.as_mut());
     let first = first_limit_seconds(work, imbalance);
-    let present = (placement, work.max_seconds(&seconds));
-    at_lowest_limit(present, first, first, |limit| relieve(database, work, limit))
+    let present = (placement.clone(), work.max_seconds(&seconds));
+    at_lowest_limit(present, first, first, |limit| {
+        let start = (placement.clone(), seconds.clone());
+        relieve(database, work, start, limit, room.clone())
+    })
 }
 
-/// Moves objects off the PEs above `limit` seconds. O(n log n).
-pub(super) fn relieve(database: &Database, work: &Work, limit: f64) -> Outcome {
-    let (mut placement, seconds) = work.placement();
+/// Moves objects off the PEs above `limit` seconds, to PEs that have room for them. O(n log n), if all PEs have room.
+pub(super) fn relieve(
+    database: &Database,
+    work: &Work,
+    (mut placement, seconds): (Vec<u32>, Vec<f64>),
+    limit: f64,
+    mut room: Option<Room>,
+) -> Outcome {
     let (heavy, light): (Vec<u32>, Vec<u32>) =
         work.available.iter().partition(|&&pe| seconds[pe as usize] > limit);
     let mut donors: BinaryHeap<(u64, Reverse<u32>)> =
@@ -77,15 +102,26 @@ pub(super) fn relieve(database: &Database, work: &Work, limit: f64) -> Outcome {
     }
     let mut receivers = Pes::new(database, seconds, &light);
     while let Some((_, Reverse(donor))) = donors.pop() {
-        let Some(receiver) = receivers.roomiest(limit) else { break };
-        let room = limit - receivers.seconds[receiver as usize];
-        let speed = database.pes[receiver as usize].speed;
+        let Some(roomiest) = receivers.roomiest(limit) else { break };
         let own = &mut objects[donor as usize];
+        let left = limit - receivers.seconds[roomiest as usize];
+        let largest = largest_within(own, left, work.speed(roomiest)).map(|key| (key, roomiest));
+        let largest = match (&room, largest) {
+            (Some(room), Some((largest, _))) if !room.fits(largest.1.0, roomiest) => {
+                let smaller = own.range(..=largest).rev().take_while(|key| key.0 > 0);
+                with_room(smaller, work, &receivers, limit, room)
+            }
+            (_, largest) => largest,
+        };
         // No object fits: the PE is skipped, because the next one may have smaller objects.
-        let Some(largest) = largest_within(own, room, speed) else { continue };
+        let Some((largest, receiver)) = largest else { continue };
         own.remove(&largest);
         let (_, Reverse(object)) = largest;
         placement[object as usize] = receiver;
+        if let Some(room) = &mut room {
+            room.take(object, donor);
+            room.put(object, receiver);
+        }
         receivers.add(receiver, work.seconds(object, receiver));
         let left = (receivers.seconds[donor as usize] - work.seconds(object, donor)).max(0.0);
         receivers.seconds[donor as usize] = left;
@@ -97,6 +133,26 @@ pub(super) fn relieve(database: &Database, work: &Work, limit: f64) -> Outcome {
     }
     let max_seconds = work.max_seconds(&receivers.seconds);
     (placement, max_seconds)
+}
+
+/// The first of `objects` with room on a PE that stays within `limit` seconds with it, and the PE: the one with the most seconds left.
+fn with_room<'a>(
+    objects: impl Iterator<Item = &'a Key>,
+    work: &Work,
+    pes: &Pes,
+    limit: f64,
+    room: &Room,
+) -> Option<(Key, u32)> {
+    let left = |pe: u32| order((limit - pes.seconds[pe as usize]).max(0.0) * work.speed(pe));
+    let mut open: Vec<u32> =
+        work.available.iter().copied().filter(|&pe| pes.seconds[pe as usize] <= limit).collect();
+    open.sort_unstable_by_key(|&pe| (Reverse(left(pe)), pe));
+    objects.copied().find_map(|key| {
+        let (_, Reverse(object)) = key;
+        let fits =
+            |&pe: &u32| pes.seconds[pe as usize] + work.seconds(object, pe) <= limit && room.fits(object, pe);
+        open.iter().copied().find(fits).map(|pe| (key, pe))
+    })
 }
 
 /// Orders objects by load, then by descending index.

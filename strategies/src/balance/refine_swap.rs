@@ -63,15 +63,15 @@ impl Strategy for RefineSwap {
 /// the imbalance of this strategy and with its own, so that the heaviest PE is never heavier than with `RefineLB`.
 fn balance(database: &Database, work: &Work, imbalance: f64) -> Vec<u32> {
     let first = first_limit_seconds(work, imbalance);
-    let mut present = refine::balance(database, work, imbalance);
+    let mut present = refine::balance(database, work, imbalance, None);
     if present.1 > first {
-        let other = refine::balance(database, work, refine::IMBALANCE);
+        let other = refine::balance(database, work, refine::IMBALANCE, None);
         if other.1 < present.1 {
             present = other;
         }
     }
     let best = at_lowest_limit(present, first, first, |limit_seconds| {
-        let (mut placement, _) = refine::relieve(database, work, limit_seconds);
+        let (mut placement, _) = refine::relieve(database, work, work.placement(), limit_seconds, None);
         exchange(work, &mut placement, limit_seconds);
         let max_seconds = work.max_seconds(&work.seconds_at(&placement));
         (placement, max_seconds)

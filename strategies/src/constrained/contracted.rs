@@ -10,6 +10,7 @@ use equipoise_model::rules::{Allowed, Rules, allows};
 use rustc_hash::FxHashMap;
 
 use crate::placement::ROUNDING;
+use crate::room::{Needs, Room};
 
 /// Objects, each one or several objects of the original database.
 #[derive(Clone)]
@@ -53,15 +54,11 @@ impl Items {
         places
     }
 
-    /// The groups of which each item must be apart, as positions in `groups`.
-    pub(super) fn apart(&self) -> Vec<Vec<u32>> {
-        let mut apart = vec![Vec::new(); self.weight.len()];
-        for (group, (together, _, members)) in (0..).zip(&self.groups) {
-            if !together {
-                members.iter().for_each(|&item| apart[item as usize].push(group));
-            }
-        }
-        apart
+    /// The room for items on PEs that have none.
+    pub(super) fn room<'a>(&'a self, rules: &'a Rules) -> Room<'a> {
+        let needs =
+            Needs { count: &self.weight, bytes: &self.bytes, allowed: &self.allowed, groups: &self.groups };
+        Room::new(needs, rules, &self.database.pes)
     }
 
     /// The seconds of each PE in each phase without items: the background, which is divided equally among phases.

@@ -9,12 +9,12 @@
 //! that stays where it was before the step leaves only for one that breaks a constraint, so few migrations are added.
 
 use equipoise_model::random::{below, generator};
-use equipoise_model::rules::{Rules, allows};
+use equipoise_model::rules::Rules;
 use rand_core::RngCore;
-use rustc_hash::FxHashMap;
 
 use super::contracted::Items;
 use super::nearer::Near;
+use crate::room::Room;
 
 /// The steps for each item, and the largest number of all steps, about two seconds.
 const STEPS: u64 = 400;
@@ -51,21 +51,15 @@ pub(super) fn seeds(items: usize) -> std::ops::Range<u64> {
 pub(super) struct Search<'a> {
     near: &'a Near<'a>,
     items: &'a Items,
-    rules: &'a Rules,
+    room: Room<'a>,
     pe_of: Vec<u32>,
     /// The movable items of each PE, and the position of each item there.
     on: Vec<Vec<u32>>,
     position: Vec<u32>,
-    count: Vec<u64>,
-    bytes: Vec<u64>,
     /// The seconds of each PE in each phase.
     seconds: Vec<Vec<f64>>,
     /// The most seconds of a PE in each phase.
     limit_seconds: Vec<f64>,
-    /// The groups apart of each item.
-    apart: Vec<Vec<u32>>,
-    /// How many items of a group are in a part of the machine: (group, part).
-    taken: FxHashMap<(u32, u32), i64>,
     /// The bytes and the seconds of a mean item.
     mean_bytes: f64,
     mean_seconds: f64,
@@ -86,16 +80,12 @@ impl<'a> Search<'a> {
         let mut search = Search {
             near,
             items,
-            rules,
+            room: items.room(rules),
             pe_of: pe_of.to_vec(),
             on: vec![Vec::new(); pes],
             position: vec![0; number],
-            count: vec![0; pes],
-            bytes: vec![0; pes],
             seconds: items.background_seconds(),
             limit_seconds,
-            apart: items.apart(),
-            taken: FxHashMap::default(),
             mean_bytes: (items.bytes.iter().map(|&bytes| bytes as f64).sum::<f64>() / movable).max(1.0),
             mean_seconds: (all_seconds / movable).max(f64::MIN_POSITIVE),
         };
@@ -103,10 +93,6 @@ impl<'a> Search<'a> {
             search.add(item, pe_of[item as usize], 1);
         }
         search
-    }
-
-    fn part(&self, group: u32, pe: u32) -> u32 {
-        self.rules.parts[&self.items.groups[group as usize].1][pe as usize]
     }
 
     /// Adds an item to a PE (`sign` 1), or takes it from there (-1).
@@ -118,55 +104,46 @@ impl<'a> Search<'a> {
                 self.position[at] = self.on[to].len() as u32;
                 self.on[to].push(item);
             }
+            self.room.put(item, pe);
         } else {
             let place = self.position[at] as usize;
             self.on[to].swap_remove(place);
             if let Some(&last) = self.on[to].get(place) {
                 self.position[last as usize] = place as u32;
             }
+            self.room.take(item, pe);
         }
-        self.count[to] = self.count[to].wrapping_add_signed(sign * self.items.weight[at] as i64);
-        self.bytes[to] = self.bytes[to].wrapping_add_signed(sign * self.items.bytes[at] as i64);
         for phase in 0..self.seconds.len() {
             self.seconds[phase][to] += sign as f64 * self.items.seconds(item, pe, phase);
-        }
-        for group in 0..self.apart[at].len() {
-            let group = self.apart[at][group];
-            *self.taken.entry((group, self.part(group, pe))).or_default() += sign;
         }
     }
 
     /// By how much a PE is too full, in mean items, with these objects, bytes and seconds by phase in addition.
     fn excess(&self, pe: u32, objects: i64, bytes: i64, seconds: impl Fn(usize) -> f64) -> f64 {
         let to = pe as usize;
-        let above = |has: u64, more: i64, most: &Option<Vec<u64>>| {
-            most.as_ref().map_or(0, |most| has.saturating_add_signed(more).saturating_sub(most[to])) as f64
-        };
         let of_phase = |phase: usize| {
             (self.seconds[phase][to] + seconds(phase) - self.limit_seconds[phase]) / self.mean_seconds
         };
-        let parts = [
-            above(self.count[to], objects, &self.rules.most),
-            above(self.bytes[to], bytes, &self.rules.memory) / self.mean_bytes,
-        ];
-        let parts = parts.into_iter().chain((0..self.seconds.len()).map(of_phase));
+        let (objects, bytes) = self.room.excess(pe, objects, bytes);
+        let parts =
+            [objects, bytes / self.mean_bytes].into_iter().chain((0..self.seconds.len()).map(of_phase));
         parts.filter(|&part| part > ROUNDING).map(|part| part + TOO_FULL).sum()
     }
 
     /// Whether an item is on a PE where it may not be, or in the way of another one.
     fn breaks(&self, item: u32) -> bool {
-        let (at, pe) = (item as usize, self.pe_of[item as usize]);
-        !allows(&self.items.allowed[at], pe)
+        let pe = self.pe_of[item as usize];
+        !self.room.may_be(item, pe)
             || !self.items.database.pes[pe as usize].available
-            || self.apart[at].iter().any(|&group| self.taken[&(group, self.part(group, pe))] > 1)
+            || self.room.apart(item).iter().any(|&group| self.room.members(group, pe) > 1)
             || self.excess(pe, 0, 0, |_| 0.0) > 0.0
     }
 
     /// What a move of `item` to `to`, in exchange for `other`, adds to what is broken, in mean items.
     fn added(&self, item: u32, to: u32, other: Option<u32>) -> f64 {
-        let items = self.items;
+        let (items, room) = (self.items, &self.room);
         let from = self.pe_of[item as usize];
-        let wrong = |item: u32, pe: u32| if allows(&items.allowed[item as usize], pe) { 0.0 } else { 1.0 };
+        let wrong = |item: u32, pe: u32| if self.room.may_be(item, pe) { 0.0 } else { 1.0 };
         let mut sum = wrong(item, to) - wrong(item, from);
         sum += other.map_or(0.0, |other| wrong(other, from) - wrong(other, to));
         let of = |values: &[u64], item: Option<u32>| item.map_or(0, |item| values[item as usize] as i64);
@@ -181,13 +158,13 @@ impl<'a> Search<'a> {
             - self.excess(from, 0, 0, |_| 0.0);
         // How many items of a group share a part with another one before them.
         let mut crowd = |moved: u32, from: u32, to: u32, leaves: Option<u32>| {
-            for &group in &self.apart[moved as usize] {
-                let (a, b) = (self.part(group, from), self.part(group, to));
-                if a == b || leaves.is_some_and(|leaves| self.apart[leaves as usize].contains(&group)) {
+            for &group in room.apart(moved) {
+                let is_near = room.part(group, from) == room.part(group, to);
+                if is_near || leaves.is_some_and(|leaves| room.apart(leaves).contains(&group)) {
                     continue;
                 }
-                let taken = |part: u32| self.taken.get(&(group, part)).copied().unwrap_or(0);
-                sum += f64::from(u8::from(taken(b) > 0)) - f64::from(u8::from(taken(a) > 1));
+                sum += f64::from(u8::from(room.members(group, to) > 0));
+                sum -= f64::from(u8::from(room.members(group, from) > 1));
             }
         };
         crowd(item, from, to, other);

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use equipoise_model::rules::{Rules, allows};
+use equipoise_model::rules::Rules;
 use equipoise_model::table::count;
-use rustc_hash::FxHashMap;
 
 use super::contracted::Items;
 use crate::balance::load::order;
+use crate::room::Room;
 
 /// The PE of an item that has no place.
 pub(super) const NOWHERE: u32 = u32::MAX;
@@ -16,18 +16,11 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 pub(super) struct State<'a> {
     items: &'a Items,
     rules: &'a Rules,
+    room: Room<'a>,
     /// The PE of each item, or [`NOWHERE`].
     pub(super) pe_of: Vec<u32>,
     /// The items of each PE.
     on: Vec<BTreeSet<u32>>,
-    /// The objects of each PE.
-    count: Vec<u64>,
-    /// The bytes of the objects of each PE.
-    bytes: Vec<u64>,
-    /// The groups apart of each item: (group, position in `rules.parts`).
-    apart: Vec<Vec<u32>>,
-    /// How many items of a group are in a part of the machine.
-    taken: FxHashMap<(u32, u32), u32>,
     /// The seconds of each PE in each phase.
     seconds: Vec<Vec<f64>>,
     /// The available PEs by their seconds in each phase, lightest first.
@@ -51,12 +44,9 @@ impl<'a> State<'a> {
         let mut state = State {
             items,
             rules,
+            room: items.room(rules),
             pe_of: vec![NOWHERE; number],
             on: vec![BTreeSet::new(); pes],
-            count: vec![0; pes],
-            bytes: vec![0; pes],
-            apart: items.apart(),
-            taken: FxHashMap::default(),
             by_seconds: seconds.iter().map(available).collect(),
             open: BTreeSet::new(),
             seconds,
@@ -64,7 +54,7 @@ impl<'a> State<'a> {
         (0..pes as u32).for_each(|pe| state.reopen(pe));
         for item in (0..number as u32).filter(|&item| items.is_fixed[item as usize]) {
             let pe = items.database.objects[item as usize].pe;
-            if !state.has_room(item, pe) {
+            if !state.room.allows(item, pe) {
                 return Err(state.no_room(item, pe));
             }
             state.put(item, pe);
@@ -92,16 +82,16 @@ impl<'a> State<'a> {
             listed(&items.map(|item| self.id(item)).collect::<Vec<_>>())
         };
         let there = ids(&mut self.on(pe));
-        let is_in_way = |group: &&u32| self.taken.contains_key(&(**group, self.part(**group, pe)));
+        let is_in_way = |group: &&u32| self.room.members(**group, pe) > 0;
         let (why, remedy) = if !self.takes(item, pe) {
-            let most = self.rules.most.as_ref().map_or(u64::MAX, |most| most[pe as usize]);
+            let most = self.room.most(pe);
             let has = if there.is_empty() { String::new() } else { format!(" and has objects {there}") };
             (format!("which takes at most {}{has}", count(most, "object")), "--max-objects or --fixed")
-        } else if let Some(&group) = self.apart[item as usize].iter().find(is_in_way) {
+        } else if let Some(&group) = self.room.apart(item).iter().find(is_in_way) {
             let (_, level, members) = &self.items.groups[group as usize];
             let is_near = |other: &u32| {
                 let at = self.pe_of[*other as usize];
-                at != NOWHERE && self.part(group, at) == self.part(group, pe)
+                at != NOWHERE && self.room.part(group, at) == self.room.part(group, pe)
             };
             let near = ids(&mut members.iter().copied().filter(is_near));
             (
@@ -120,9 +110,14 @@ impl<'a> State<'a> {
         !self.items.is_fixed[item as usize]
     }
 
+    /// The room that is left.
+    pub(super) fn room(&self) -> &Room<'a> {
+        &self.room
+    }
+
     /// The number of PEs.
     pub(super) fn pes(&self) -> u32 {
-        self.count.len() as u32
+        self.on.len() as u32
     }
 
     /// Whether a PE receives items.
@@ -137,7 +132,7 @@ impl<'a> State<'a> {
 
     /// Whether an item may be on a PE, if there is room.
     pub(super) fn may_be(&self, item: u32, pe: u32) -> bool {
-        allows(&self.items.allowed[item as usize], pe)
+        self.room.may_be(item, pe)
     }
 
     /// The id of the first object of an item.
@@ -152,8 +147,7 @@ impl<'a> State<'a> {
 
     /// Whether a PE takes the objects of an item in addition to those that it has.
     pub(super) fn takes(&self, item: u32, pe: u32) -> bool {
-        let most = self.rules.most.as_ref().map_or(u64::MAX, |most| most[pe as usize]);
-        self.count[pe as usize] + self.items.weight[item as usize] <= most
+        self.room.takes(item, pe)
     }
 
     /// The bytes of an item.
@@ -173,35 +167,19 @@ impl<'a> State<'a> {
         self.on[pe as usize].iter().copied()
     }
 
-    /// The part of the machine that `pe` is in, at the level of a group.
-    fn part(&self, group: u32, pe: u32) -> u32 {
-        self.rules.parts[&self.items.groups[group as usize].1][pe as usize]
-    }
-
     /// Whether an item without a place can go to `pe`.
     pub(super) fn fits(&self, item: u32, pe: u32) -> bool {
-        self.is_available(pe) && self.has_room(item, pe)
-    }
-
-    /// Whether the constraints allow an item on `pe`.
-    fn has_room(&self, item: u32, pe: u32) -> bool {
-        let (at, to) = (item as usize, pe as usize);
-        let room = self.rules.memory.as_ref().map_or(u64::MAX, |memory| memory[to]);
-        allows(&self.items.allowed[at], pe)
-            && self.takes(item, pe)
-            && self.bytes[to].checked_add(self.items.bytes[at]).is_some_and(|bytes| bytes <= room)
-            && self.apart[at].iter().all(|&group| !self.taken.contains_key(&(group, self.part(group, pe))))
+        self.room.fits(item, pe)
     }
 
     /// The bytes that a PE has left.
     pub(super) fn free_bytes(&self, pe: u32) -> u64 {
-        let room = self.rules.memory.as_ref().map_or(u64::MAX, |memory| memory[pe as usize]);
-        room.saturating_sub(self.bytes[pe as usize])
+        self.room.free_bytes(pe)
     }
 
     /// Whether a PE takes more objects.
     pub(super) fn has_place(&self, pe: u32) -> bool {
-        self.rules.most.as_ref().is_none_or(|most| self.count[pe as usize] < most[pe as usize])
+        self.room.has_place(pe)
     }
 
     /// Puts an item without a place on a PE.
@@ -210,12 +188,7 @@ impl<'a> State<'a> {
         self.open.remove(&(order(self.total_seconds(pe)), pe));
         self.pe_of[at] = pe;
         self.on[to].insert(item);
-        self.count[to] += self.items.weight[at];
-        self.bytes[to] += self.items.bytes[at];
-        for group in 0..self.apart[at].len() {
-            let group = self.apart[at][group];
-            *self.taken.entry((group, self.part(group, pe))).or_default() += 1;
-        }
+        self.room.put(item, pe);
         self.add_seconds(item, pe, 1.0);
         self.reopen(pe);
     }
@@ -249,17 +222,7 @@ impl<'a> State<'a> {
         self.open.remove(&(order(self.total_seconds(pe)), pe));
         self.pe_of[at] = NOWHERE;
         self.on[from].remove(&item);
-        self.count[from] -= self.items.weight[at];
-        self.bytes[from] -= self.items.bytes[at];
-        for group in 0..self.apart[at].len() {
-            let group = self.apart[at][group];
-            let key = (group, self.part(group, pe));
-            let left = self.taken.get(&key).map_or(0, |taken| taken - 1);
-            match left {
-                0 => self.taken.remove(&key),
-                left => self.taken.insert(key, left),
-            };
-        }
+        self.room.take(item, pe);
         self.add_seconds(item, pe, -1.0);
         self.reopen(pe);
     }

@@ -78,6 +78,12 @@ impl Request {
             database.constraints = self.constraints.clone().or(database.constraints);
             let machine = self.machine(&dump.topology, database.pes.len())?;
             comparison.topology = machine.spec();
+            // Errors of constraints that the user gives are no errors of the database, whose sizes they may need.
+            if !self.constraints.is_empty() && database.pes.len() == machine.pes() {
+                let object_bytes = database.constraints.object_bytes.clone();
+                let given = Constraints { object_bytes, ..self.constraints.clone() };
+                given.rules(&database, &*machine).map_err(ReplayError::Constraints)?;
+            }
             let mut replayed = replay(&database, &*machine, &choices, self.seed, &mut now)?;
             replayed.recorded_pes = (recorded != replayed.database.pes).then_some(recorded);
             see(database, &machine, &replayed);

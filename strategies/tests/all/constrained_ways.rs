@@ -1,4 +1,4 @@
-//! Placements under constraints have few hop-bytes.
+//! Placements under constraints have few hop-bytes, or few migrations.
 
 use equipoise_model::constraints::{Constraints, Group, Level, PerPe, Place};
 use equipoise_model::database::Database;
@@ -43,5 +43,73 @@ fn placements_under_constraints_have_short_ways() {
     for (constraints, most) in [(fits, 1.3), (groups, 1.3), (halves, 1.4)] {
         let kept = place(&constraints);
         assert!(kept <= most * free, "{kept} hop-bytes, {free} without constraints");
+    }
+}
+
+/// 640 objects with sizes on 16 PEs, of which later ones have more work; with the sizes by object, and the bytes of the fullest PE.
+fn growing(seed: u64) -> (Database, Vec<u64>, u64) {
+    let mut random = generator(seed, 0);
+    let mut tasks = graph::load("ring:640,bytes=1000").expect("a ring").remap(16);
+    let sizes: Vec<u64> = (0..640).map(|_| 100 + below(&mut random, 900)).collect();
+    let mut bytes = vec![0; 16];
+    for (object, &size) in tasks.objects.iter_mut().zip(&sizes) {
+        object.load_seconds = (1 + below(&mut random, 10 + 3 * u64::from(object.pe))) as f64;
+        bytes[object.pe as usize] += size;
+    }
+    (tasks, sizes, bytes.into_iter().max().expect("PEs"))
+}
+
+/// The placement of a strategy for tasks on `torus:4x4` under constraints; how many objects it moves; and its max/avg - 1.
+fn placed(spec: &str, tasks: &Database, constraints: &Constraints) -> (Vec<u32>, usize, f64) {
+    let machine = topology::parse("torus:4x4").expect("a torus");
+    let database = Database { constraints: constraints.clone(), ..tasks.clone() };
+    let choice = keep(&registry::parse(spec, &[]).expect("a strategy"));
+    let pe_of = choice.strategy.assign(&database, &*machine, 1).expect("a placement").pe_of;
+    let moves = tasks.placement().iter().zip(&pe_of).filter(|(a, b)| a != b).count();
+    let imbalance = Metrics::of(tasks, &*machine, &pe_of).imbalance;
+    (pe_of, moves, imbalance)
+}
+
+/// From a placement that keeps the constraints, strategies that know them move few objects, and no PE becomes much heavier than without.
+#[test]
+fn strategies_that_know_constraints_move_few_objects() {
+    for seed in 0..20 {
+        let (tasks, sizes, fullest) = growing(seed);
+        for (memory, is_roomy) in [(fullest * 6 / 5, true), (fullest + 1000, false)] {
+            let constraints = Constraints {
+                memory: Some(PerPe::All(memory)),
+                object_bytes: (0..).zip(sizes.iter().copied()).collect(),
+                ..Constraints::default()
+            };
+            for spec in ["RefineLB", "GreedyRefineLB"] {
+                let (_, without, imbalance) = placed(spec, &tasks, &Constraints::default());
+                let (pe_of, moves, with) = placed(spec, &tasks, &constraints);
+                let case = format!("{spec}, seed {seed}, {memory} bytes");
+                // With little room, many objects must be exchanged.
+                assert!(!is_roomy || 2 * moves <= 3 * without, "{case}: {moves} moves, {without} without");
+                assert!(with <= imbalance + 0.011 * (1.0 + imbalance), "{case}: {with}, {imbalance} without");
+                let mut bytes = vec![0; 16];
+                pe_of.iter().zip(&sizes).for_each(|(&pe, size)| bytes[pe as usize] += size);
+                assert!(bytes.iter().all(|&bytes| bytes <= memory), "{case}: {bytes:?}");
+            }
+        }
+    }
+}
+
+/// Where the answer keeps the constraints it is the placement, also if a group is together on another node than before.
+#[test]
+fn answers_that_keep_the_constraints_are_kept() {
+    let (tasks, ..) = growing(3);
+    for spec in ["RefineLB", "GreedyRefineLB"] {
+        let (free, ..) = placed(spec, &tasks, &Constraints::default());
+        // Two objects that arrive on the same PE.
+        let moved = |pe: u32| {
+            let is_moved = |id: &u64| tasks.objects[*id as usize].pe != pe && free[*id as usize] == pe;
+            (0..640).filter(is_moved).take(2).collect::<Vec<u64>>()
+        };
+        let objects = (0..16).map(moved).find(|objects| objects.len() == 2).expect("moves");
+        let group = Group { together: true, level: Level::Node, objects };
+        let constraints = Constraints { groups: vec![group], ..Constraints::default() };
+        assert_eq!(placed(spec, &tasks, &constraints).0, free, "{spec}");
     }
 }

@@ -34,6 +34,11 @@ fn tasks_are_fixed_to_hosts_by_name() {
     sandbox.put("far", "9 0\n");
     let missing = sandbox.run("map --graph ring:8 --topology flat:8 --fixed far");
     missing.failed(1, &["there is no object 9 among 8 objects; the places name it"]);
+    let run = "run stencil2d --blocks 2 --cells 4 --iterations 4 --lb-every 2 --lb-dump run.db --transport simulated --pes 2";
+    sandbox.run(run).result();
+    sandbox
+        .run("replay run.db --fixed far")
+        .failed(1, &["error: there is no object 9 among 4 objects; the places name it"]);
 }
 
 const MAP: &str = "map --graph ring:12 --topology flat:3*flat:2 --balancer";
