@@ -1,6 +1,6 @@
 //! `PoiseLB`: load, hops and migrations together, on any machine.
 //!
-//! 1. `problem`: converts the database to a graph with integer weights, and a capacity for every PE; `machine`: converts the
+//! 1. `problem`: converts the database to a graph with integer weights, and a capacity for every PE (`limits`); `machine`: converts the
 //!    machine to a tree of blocks, from one block of all PEs to single PEs, with the distances of blocks in every layer.
 //! 2. `initial_mapping`: cuts the graph like the machine, layer by layer. Each cut is a multilevel bisection
 //!    ([`crate::partition::bisection`], which includes coarsening). Other starts are the present placement, and runs of
@@ -27,6 +27,7 @@ mod bound;
 #[cfg(test)]
 mod contract;
 mod initial_mapping;
+mod limits;
 mod machine;
 mod objective;
 mod one_to_one;

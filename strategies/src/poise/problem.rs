@@ -10,9 +10,9 @@ use equipoise_model::database::End;
 use equipoise_model::{Database, Topology};
 
 use super::board::{Board, Homes};
+use super::limits::Limits;
 use super::machine::{Distances, Machine, NONE};
 use crate::StrategyError;
-use crate::cost::{LoadBound, pour};
 use crate::partition::bisection::csr::{Csr, Half};
 
 /// The average load if loads are not whole numbers.
@@ -24,9 +24,6 @@ const MAX_COST: u128 = 1 << 58;
 
 /// The cost of moving an average object is at least this many units of volume, if the sum of volumes permits.
 const MOVE_PARTS: f64 = 8.0;
-
-/// Bisection steps for the lowest load limit that leaves room for all objects.
-const STEPS: usize = 50;
 
 /// A database on a machine.
 pub(crate) struct Problem<'a> {
@@ -41,6 +38,8 @@ pub(crate) struct Problem<'a> {
     pub anchors: Vec<u32>,
     /// By block of the last layer: the allowed load of movable objects.
     pub capacity: Vec<i64>,
+    /// Other capacities.
+    pub limits: Limits,
     /// By movable vertex: its present block in the last layer; [`NONE`] if its PE is unavailable.
     pub home_of: Vec<u32>,
     /// Bytes that a weight of 1 stands for.
@@ -51,8 +50,7 @@ impl<'a> Problem<'a> {
     /// The problem for the movable objects of a checked database, on the PEs `available`. Moves cost `gamma` hop-bytes
     /// per byte.
     ///
-    /// The load limit of a PE is (1 + `imbalance`) times the average load, or higher if the heaviest object, fixed load, or
-    /// indivisible loads require that.
+    /// Capacities are those of [`Limits::new`] for `imbalance`.
     ///
     /// # Errors
     /// When the edges exceed 32-bit counters.
@@ -84,15 +82,16 @@ impl<'a> Problem<'a> {
         used.dedup();
         let machine = Machine::new(topology, &used, distances);
         let block_of_pe = machine.blocks_of_pes(database.pes.len());
-        let by_pe =
-            capacities(database, available, &graph.loads[..movable.len()], load_unit_seconds, imbalance);
+        let loads = &graph.loads[..movable.len()];
+        let (limits, first) = Limits::new(database, available, loads, load_unit_seconds, imbalance);
         let home = |&object: &u32| {
             let pe = database.objects[object as usize].pe as usize;
             if database.pes[pe].available { block_of_pe[pe] } else { NONE }
         };
         Ok(Problem {
             home_of: movable.iter().map(home).collect(),
-            capacity: machine.order.iter().map(|&pe| by_pe[pe as usize]).collect(),
+            capacity: machine.order.iter().map(|&pe| first[pe as usize]).collect(),
+            limits,
             anchors: anchored.iter().map(|&pe| block_of_pe[pe as usize]).collect(),
             movable: movable.len(),
             objects: movable,
@@ -140,6 +139,19 @@ impl<'a> Problem<'a> {
     ) -> Board<'b, M> {
         let (graph, movable, near) = (&self.graph, self.movable, &self.machine.last().near);
         Board { graph, movable, distance, near, capacity, homes, includes_adjacent }
+    }
+
+    /// By block of the last layer: the load that its PE may have below a limit in seconds, at least its capacity.
+    pub fn raised(&self, limit_seconds: f64) -> Vec<i64> {
+        let by_pe = self.limits.capacities(limit_seconds);
+        let raised = self.machine.order.iter().map(|&pe| by_pe[pe as usize]);
+        raised.zip(&self.capacity).map(|(raised, &capacity)| raised.max(capacity)).collect()
+    }
+
+    /// The most seconds of a PE with movable objects.
+    pub fn slowest_seconds(&self, loads: &[i64]) -> f64 {
+        let loads = self.machine.order.iter().zip(loads).filter(|(_, load)| **load > 0);
+        loads.map(|(&pe, &load)| self.limits.seconds(pe, load)).fold(0.0, f64::max)
     }
 
     /// By block of the last layer: the load of the movable objects in it.
@@ -297,65 +309,4 @@ fn volumes(
 /// The greatest common divisor (Euclid).
 fn divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { divisor(b, a % b) }
-}
-
-/// By PE: the capacity for movable objects, for loads in units of `unit_seconds`. If `unit_seconds` is 0, no load was
-/// recorded; then objects are counted, and fixed load is ignored.
-fn capacities(
-    database: &Database,
-    available: &[u32],
-    loads: &[i64],
-    unit_seconds: f64,
-    imbalance: f64,
-) -> Vec<i64> {
-    let has_load = unit_seconds > 0.0;
-    let unit = if has_load { unit_seconds } else { 1.0 };
-    let mut fixed = vec![0.0; database.pes.len()];
-    if has_load {
-        fixed.iter_mut().zip(&database.pes).for_each(|(fixed, pe)| *fixed = pe.background_seconds);
-        for object in database.objects.iter().filter(|object| !object.migratable) {
-            fixed[object.pe as usize] += object.load_seconds / database.pes[object.pe as usize].speed;
-        }
-    }
-    let (total, heaviest) = (loads.iter().sum::<i64>(), loads.iter().copied().max().unwrap_or(0));
-    // Loads were rounded up, so a placement that satisfies this limit satisfies it in true loads, too.
-    let movable = database.objects.iter().filter(|object| object.migratable);
-    let work = match has_load {
-        true => movable.map(|object| object.load_seconds / unit).sum::<f64>(),
-        false => total as f64,
-    };
-    let speed = |pe: u32| database.pes[pe as usize].speed;
-    let mut by_pe = vec![0; database.pes.len()];
-    let are_alike = available.iter().all(|&pe| fixed[pe as usize] == 0.0 && speed(pe) == speed(available[0]));
-    if are_alike {
-        let limit = (work / available.len() as f64 * (1.0 + imbalance) + 1e-9).min(total as f64) as i64;
-        let least = (total as u64).div_ceil(available.len() as u64) as i64;
-        available.iter().for_each(|&pe| by_pe[pe as usize] = limit.max(least).max(heaviest));
-        return by_pe;
-    }
-    let bound_seconds = if has_load { LoadBound::of(database).bound_seconds } else { 0.0 };
-    let mut open: Vec<(f64, f64)> = available.iter().map(|&pe| (fixed[pe as usize], speed(pe))).collect();
-    let level = pour(work * unit, &mut open);
-    let room = |limit: f64, pe: u32| {
-        ((limit - fixed[pe as usize]).max(0.0) * speed(pe) / unit).min(total as f64) as i64
-    };
-    // Integer loads leave a part of every PE unused, so that a higher limit may be necessary.
-    let fits = |limit: f64| available.iter().map(|&pe| room(limit, pe)).sum::<i64>() >= total;
-    let mut limit = ((level * (1.0 + imbalance)).max(bound_seconds) * (1.0 + 1e-9)).max(f64::MIN_POSITIVE);
-    if !fits(limit) {
-        let mut low = limit;
-        while !fits(limit) && limit.is_finite() {
-            (low, limit) = (limit, 2.0 * limit);
-        }
-        for _ in 0..STEPS {
-            let middle = f64::midpoint(low, limit);
-            if fits(middle) { limit = middle } else { low = middle }
-        }
-    }
-    available.iter().for_each(|&pe| by_pe[pe as usize] = room(limit, pe));
-    // Rounding must not remove the only PE with room for the heaviest object.
-    if let Some(&most) = available.iter().max_by_key(|&&pe| (by_pe[pe as usize], std::cmp::Reverse(pe))) {
-        by_pe[most as usize] = by_pe[most as usize].max(heaviest);
-    }
-    by_pe
 }

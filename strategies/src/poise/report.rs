@@ -70,6 +70,7 @@ fn sentence(what: &str, [before, after]: [f64; 2], end: &str, metrics: &Metrics)
         };
     }
     let change = match percent(after / before) {
+        _ if after == before => format!("{what} are unchanged"),
         same if same == percent(1.0) => format!("{what} are about unchanged"),
         part if after < before => format!("{what} fell to {part} of the previous value"),
         part => format!("{what} rose to {part} of the previous value"),
@@ -103,6 +104,7 @@ mod tests {
         assert!(
             sentence([1e6, 1e6 + 1.0, 0.0], 0, None).starts_with("Hop-bytes are about unchanged without")
         );
+        assert!(sentence([1e6, 1e6, 0.0], 2, None).starts_with("Hop-bytes are unchanged after moving 2"));
         assert_eq!(sentence([0.0, 0.0, 0.0], 0, None), "No bytes cross PEs, without moving any object.");
     }
 }

@@ -233,6 +233,22 @@ fn a_huge_object_gets_its_own_pe() {
     }
 }
 
+/// A heavy object and three light ones on each PE have exactly the average load. Heavy ones leave PEs with two of them only if full PEs without
+/// any give up light ones.
+#[test]
+fn heavy_objects_are_exchanged_with_light_ones_of_full_pes() {
+    let mut tasks = graph::load("mesh:8x8,bytes=1000").expect("a mesh").remap(16);
+    for (at, object) in tasks.objects.iter_mut().enumerate() {
+        // The heavy ones are in one corner.
+        object.load_seconds = if at % 8 < 4 && at / 8 < 4 { 4.0 } else { 1.0 };
+    }
+    for gamma in ["0", "1"] {
+        let spec = format!("PoiseLB:gamma={gamma}");
+        let placed = assign_on(&spec, &tasks, "torus:4x4").expect("an answer").pe_of;
+        assert_eq!(tasks.pe_loads(&placed), [7.0; 16], "{spec}");
+    }
+}
+
 #[test]
 fn pinned_objects_attract_others_and_occupy_capacity() {
     let mut tasks = tasks(4, &[1.0; 12], &(0..11).map(|i| (i, i + 1, 10)).collect::<Vec<_>>());

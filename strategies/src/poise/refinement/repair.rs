@@ -205,11 +205,12 @@ fn around(near: &Near, block: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// The blocks with most room except `block`, most room first, at most [`MAX_POOL`].
+/// The blocks with most room except `block`, most room first, at most [`MAX_POOL`]. Full blocks are the last: they may have the light
+/// vertices that heavy ones of other blocks are exchanged for.
 fn emptiest<M: Metric>(state: &State<M>, block: u32) -> Vec<(i64, u32)> {
     let mut emptiest: Vec<(i64, u32)> = (0..state.loads.len() as u32)
         .map(|other| (excess(state, other), other))
-        .filter(|&(excess, other)| excess < 0 && other != block)
+        .filter(|&(excess, other)| excess <= 0 && other != block)
         .collect();
     if emptiest.len() > MAX_POOL {
         emptiest.select_nth_unstable(MAX_POOL);
@@ -229,13 +230,13 @@ fn repack<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) ->
     loop {
         let pool: Vec<u32> =
             [block].into_iter().chain(emptiest.iter().take(others).map(|entry| entry.1)).collect();
-        let mut vertices: Vec<u32> =
-            pool.iter().flat_map(|&block| members.of(block).iter().copied()).collect();
-        vertices.sort_unstable_by_key(|&v| (Reverse(state.board.graph.loads[v as usize]), v));
+        let of_block = |(at, &block): (usize, &u32)| members.of(block).iter().map(move |&v| (v, at));
+        let mut vertices: Vec<(u32, usize)> = pool.iter().enumerate().flat_map(of_block).collect();
+        vertices.sort_unstable_by_key(|&(v, _)| (Reverse(state.board.graph.loads[v as usize]), v));
         let packed = pack(state, &pool, &vertices, true).or_else(|| pack(state, &pool, &vertices, false));
         if let Some(places) = packed {
-            for (v, place) in vertices.into_iter().zip(places) {
-                if state.block_of[v as usize] != pool[place] {
+            for ((v, home), place) in vertices.into_iter().zip(places) {
+                if place != home {
                     members.relocate(state, v, pool[place]);
                 }
             }
@@ -248,23 +249,26 @@ fn repack<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) ->
     }
 }
 
-/// By vertex: its block as an index into `pool`, such that all `vertices` fit; these are sorted heaviest first. With `stay`,
-/// vertices stay in their block if there is room. All others go to the block with most room.
-fn pack<M: Metric>(state: &State<M>, pool: &[u32], vertices: &[u32], stay: bool) -> Option<Vec<usize>> {
+/// By vertex: its block as an index into `pool`, such that all `vertices` fit; these have their present blocks, and are sorted heaviest
+/// first. With `stay`, vertices stay in their block if there is room. All others go to the block with most room.
+fn pack<M: Metric>(
+    state: &State<M>,
+    pool: &[u32],
+    vertices: &[(u32, usize)],
+    stay: bool,
+) -> Option<Vec<usize>> {
     let board = state.board;
     let mut rooms: Vec<i64> = pool.iter().map(|&block| board.capacity[block as usize]).collect();
     // The room includes the load of these vertices, which are packed again.
-    for &v in vertices {
-        let at = pool.iter().position(|&block| block == state.block_of[v as usize])?;
-        rooms[at] += board.graph.loads[v as usize];
+    for &(v, home) in vertices {
+        rooms[home] += board.graph.loads[v as usize];
     }
     rooms.iter_mut().zip(pool).for_each(|(room, &block)| *room -= state.loads[block as usize]);
     let mut emptiest: BinaryHeap<(i64, Reverse<usize>)> =
         rooms.iter().enumerate().map(|(at, &room)| (room, Reverse(at))).collect();
     let mut places = Vec::with_capacity(vertices.len());
-    for &v in vertices {
+    for &(v, home) in vertices {
         let load = board.graph.loads[v as usize];
-        let home = pool.iter().position(|&block| block == state.block_of[v as usize])?;
         let at = if stay && rooms[home] >= load {
             home
         } else {
