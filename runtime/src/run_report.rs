@@ -138,7 +138,8 @@ impl RunReport {
         let mut data = builder.data;
         let chosen = why_shown(&step, is_followed);
         data.step = (steps > 1).then_some(step.step);
-        data.sentences = vec![overall(&run_steps).into_iter().chain([lead]).collect::<Vec<_>>().join(" ")];
+        let first = [overall(&run_steps), worst(&run_steps, step.step), Some(lead)];
+        data.sentences = vec![first.into_iter().flatten().collect::<Vec<_>>().join(" ")];
         data.sentences.extend([
             match steps {
                 1 => format!("{length}, with 1 load-balancing step."),
@@ -243,6 +244,21 @@ fn grew(step: &RunStep) -> bool {
     step.next_seconds.is_some_and(|next| next > step.period_seconds * (1.0 + LONGER))
 }
 
+/// The step after which periods grew most, if they grew, of those that are not the shown one.
+fn worst(steps: &[RunStep], shown: u64) -> Option<String> {
+    let growth = |step: &RunStep| step.next_seconds.unwrap_or(0.0) / step.period_seconds;
+    let others = steps.iter().filter(|step| step.step != shown && step.strategy.is_some() && grew(step));
+    let step = others.max_by(|a, b| growth(a).total_cmp(&growth(b)))?;
+    let predicted = step.predicted_seconds.map(|it| format!(", where {} were predicted", seconds(it)));
+    Some(format!(
+        "With step {} it grew from {} to {}{}.",
+        step.step,
+        seconds(step.period_seconds),
+        seconds(step.next_seconds?),
+        predicted.unwrap_or_default(),
+    ))
+}
+
 /// What a step delivered, as far as that was measured.
 fn delivered(step: &RunStep) -> String {
     let Some(next_seconds) = step.next_seconds else {
@@ -308,6 +324,12 @@ mod tests {
             delivered(&longer),
             "The time between sync points grew: it was 1.00 s before this step, and 1.06 s after it, with the step itself. Predicted from \
              the loads before it were 500 ms."
+        );
+        let other = RunStep { step: 3, strategy: Some("GreedyLB".into()), ..longer };
+        assert_eq!(worst(std::slice::from_ref(&other), 3), None, "another sentence names the shown step");
+        assert_eq!(
+            worst(&[other], 0).as_deref(),
+            Some("With step 3 it grew from 1.00 s to 1.06 s, where 500 ms were predicted.")
         );
     }
 }

@@ -117,7 +117,14 @@ fn of_fewest_hops(best: &Row, rows: &[Row]) -> Option<String> {
         return None;
     }
     let [load, than] = [fewest, best].map(|row| format!("{:.3}", row.after.imbalance + 1.0));
-    let but = if load == than { String::new() } else { format!(", but max/avg {load} instead of {than}") };
+    let mut but = Vec::new();
+    if load != than {
+        but.push(format!("max/avg {load} instead of {than}"));
+    }
+    if fewest.migrations > 2 * best.migrations {
+        but.push(format!("{} instead of {}", count(fewest.migrations, "move"), best.migrations));
+    }
+    let but = if but.is_empty() { String::new() } else { format!(", but {}", but.join(" and ")) };
     Some(format!(
         "Fewest hops per byte: {}, with {:.3} instead of {:.3}{but}.",
         name_of(fewest),

@@ -303,7 +303,7 @@ const machine = {
     section.append(holder);
     if (note) section.append(make("p", { class: "note" }, note()));
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
-    if (layout !== "links") section.append(...(pair().some(([it]) => busiestLink(it) >= 0) ? [make("p", { class: "note" }, "Frame: the busiest link, or one of them. Where more than 8 are as busy, there is none.")] : []), asText("Links by kind as a table", kindTable));
+    if (layout !== "links") section.append(...(pair().some(([it]) => busiestLink(it) >= 0) ? [make("p", { class: "note" }, "Frame: the busiest link, or one of several. If more than 8 links are equally busy, there is no frame.")] : []), asText("Links by kind as a table", kindTable));
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
     // A weight has no unit.
     const most = largest(after().load_seconds), name = spoken(after(), after().name);

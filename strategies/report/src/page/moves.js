@@ -50,7 +50,7 @@ function loadReason(i, was, is, moved) {
   // Room is needed only if this PE would be the heaviest of all.
   const arrival = stayed > 1.002 * is.metrics.max_load_seconds ? moved.find((other) => is.pe_of[other] === from) : undefined;
   let verdict = "as far as loads go, it could stay";
-  if (stayed > 1.002 * busiest && was.load_seconds[from] >= was.metrics.average_load_seconds) verdict = "after all moves both PEs end below that, so the loads speak for this move";
+  if (stayed > 1.002 * busiest && was.load_seconds[from] >= was.metrics.average_load_seconds) verdict = "with all moves both PEs stay below that: its load is a reason for this move";
   else if (stayed > 1.002 * busiest && arrival !== undefined) verdict = `no PE has so much; the move makes room for objects that arrive, such as ${objectName(arrival)} (${loadText(data.objects.load_seconds[arrival])})`;
   return `Loads against the average: ${left}, ${reached}. If this object alone stayed, PE ${from} would have ${againstAverage(is, stayed)}: ${verdict}.`;
 }
