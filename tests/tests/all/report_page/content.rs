@@ -241,7 +241,7 @@ fn the_reasons_of_moves_follow_from_the_loads() {
         let is_needed = stayed > after[from].max(after[to]) * 1.002;
         let would_be_heaviest = stayed > heaviest * 1.002;
         let reason = match (is_needed, before[from] < average) {
-            (true, false) => "after all moves both PEs end below that, so the loads speak for this move",
+            (true, false) => "with all moves both PEs stay below that: its load is a reason for this move",
             (true, true) if would_be_heaviest && arrives_on(from) => {
                 "the move makes room for objects that arrive"
             }

@@ -38,7 +38,9 @@ fn look(sandbox: &Sandbox, line: &str, name: &str, panels: &str) -> Option<Chrom
     for panel in panels.split(' ') {
         tab.open(&file, &format!("panel={panel}&theme=light"));
         tab.open_texts();
-        let texts = tab.value("[...document.querySelectorAll('details')].map((it) => it.querySelectorAll('tbody tr').length)");
+        let texts = tab.value(
+            "[...document.querySelectorAll('details')].map((it) => it.querySelectorAll('tbody tr').length)",
+        );
         let pictures = tab.value("document.querySelectorAll('main canvas, main svg').length");
         let rows = tab.value("document.querySelectorAll('main tbody tr').length");
         let has_text = texts.as_array().is_some_and(|texts| texts.iter().all(|rows| rows.as_u64() > Some(0)));
