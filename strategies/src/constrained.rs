@@ -6,7 +6,7 @@
 //!    (`contracted.rs`). The strategy answers for these objects, so it keeps those constraints by itself.
 //!    A strategy that refuses these objects, such as `FileLB`, whose file has all of them, is asked for all.
 //!    If the answer breaks a constraint, strategies that know constraints are asked for a placement that keeps them
-//!    ([`Strategy::assign_within`](crate::Strategy::assign_within)). It is taken if its heaviest PE is not clearly heavier than that of the
+//!    ([`Strategy::assign_within`]). It is taken if its heaviest PE is not clearly heavier than that of the
 //!    answer, or else than that of the placement of the other steps.
 //! 2. Objects stay where the answer has them as far as the constraints allow. The others go, those with the least choice first, where
 //!    they fit: to a PE that does not become heavier than the heaviest PE of the answer, and among these to the one with the fewest
