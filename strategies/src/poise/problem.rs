@@ -38,7 +38,7 @@ pub(crate) struct Problem<'a> {
     pub anchors: Vec<u32>,
     /// By block of the last layer: the allowed load of movable objects.
     pub capacity: Vec<i64>,
-    /// Other capacities.
+    /// The capacities for other limits.
     pub limits: Limits,
     /// By movable vertex: its present block in the last layer; [`NONE`] if its PE is unavailable.
     pub home_of: Vec<u32>,

@@ -247,6 +247,13 @@ fn heavy_objects_are_exchanged_with_light_ones_of_full_pes() {
         let placed = assign_on(&spec, &tasks, "torus:4x4").expect("an answer").pe_of;
         assert_eq!(tasks.pe_loads(&placed), [7.0; 16], "{spec}");
     }
+    // On more PEs than are packed again together.
+    let mut tasks = graph::load("mesh:16x16x16,bytes=1000").expect("a mesh").remap(1024);
+    let mut order: Vec<usize> = (0..4096).collect();
+    equipoise_model::random::shuffle(&mut generator(1, 0), &mut order);
+    order[..1024].iter().for_each(|&heavy| tasks.objects[heavy].load_seconds = 4.0);
+    let placed = assign_on("PoiseLB:gamma=0,quality=fast", &tasks, "torus:8x8x16").expect("an answer").pe_of;
+    assert_eq!(max_per_average(&tasks, &placed), 1.0);
 }
 
 #[test]

@@ -50,6 +50,7 @@ pub(crate) fn relax_capacity(
         if reached < best {
             (best, *block_of) = (reached, attempt);
         }
+        high = high.min(best);
     }
     problem.capacity = problem.raised(best * (1.0 + ROUNDING));
     let homes = problem.homes(migration_costs);

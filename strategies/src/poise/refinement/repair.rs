@@ -205,31 +205,45 @@ fn around(near: &Near, block: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// The blocks with most room except `block`, most room first, at most [`MAX_POOL`]. Full blocks are the last: they may have the light
-/// vertices that heavy ones of other blocks are exchanged for.
-fn emptiest<M: Metric>(state: &State<M>, block: u32) -> Vec<(i64, u32)> {
-    let mut emptiest: Vec<(i64, u32)> = (0..state.loads.len() as u32)
-        .map(|other| (excess(state, other), other))
-        .filter(|&(excess, other)| excess <= 0 && other != block)
-        .collect();
-    if emptiest.len() > MAX_POOL {
-        emptiest.select_nth_unstable(MAX_POOL);
-        emptiest.truncate(MAX_POOL);
+/// At most [`MAX_POOL`] of these, the least first.
+fn least<T: Ord>(mut all: Vec<T>) -> Vec<T> {
+    if all.len() > MAX_POOL {
+        all.select_nth_unstable(MAX_POOL);
+        all.truncate(MAX_POOL);
     }
-    emptiest.sort_unstable();
-    emptiest
+    all.sort_unstable();
+    all
 }
 
-/// Step 3 for one block; returns whether anything moved.
+/// Step 3 for one block; returns whether anything moved. The other blocks are those with most room, or if that fails, in turn one with room and
+/// a full one with light vertices, which heavy ones are exchanged for, of equals the nearest.
 fn repack<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) -> bool {
     if excess(state, block) <= 0 {
         return false;
     }
-    let emptiest = emptiest(state, block);
-    let mut others = 1;
+    let others = || (0..state.loads.len() as u32).filter(|&other| other != block);
+    let roomy = others().map(|other| (excess(state, other), other)).filter(|&(excess, _)| excess < 0);
+    let roomy: Vec<u32> = least(roomy.collect()).into_iter().map(|(_, other)| other).collect();
+    if repack_with(state, members, block, &roomy) {
+        return true;
+    }
+    let is_full = |&other: &u32| excess(state, other) == 0 && state.board.capacity[other as usize] > 0;
+    let others = (0..state.loads.len() as u32).filter(|&other| other != block).filter(is_full);
+    // Full blocks with many vertices have light ones.
+    let value = |other: u32| (Reverse(members.of(other).len()), state.board.distance.between(block, other));
+    let full = others.map(|other| (value(other), other));
+    let full: Vec<u32> = least(full.collect()).into_iter().map(|(_, other)| other).collect();
+    let turns = 0..roomy.len().max(full.len());
+    let mixed: Vec<u32> =
+        turns.flat_map(|at| [roomy.get(at), full.get(at)]).flatten().copied().take(MAX_POOL).collect();
+    !full.is_empty() && repack_with(state, members, block, &mixed)
+}
+
+/// Packs a block again with more and more of `others`, until all vertices fit; returns whether they did.
+fn repack_with<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32, others: &[u32]) -> bool {
+    let mut number = 1;
     loop {
-        let pool: Vec<u32> =
-            [block].into_iter().chain(emptiest.iter().take(others).map(|entry| entry.1)).collect();
+        let pool: Vec<u32> = [block].into_iter().chain(others.iter().copied().take(number)).collect();
         let of_block = |(at, &block): (usize, &u32)| members.of(block).iter().map(move |&v| (v, at));
         let mut vertices: Vec<(u32, usize)> = pool.iter().enumerate().flat_map(of_block).collect();
         vertices.sort_unstable_by_key(|&(v, _)| (Reverse(state.board.graph.loads[v as usize]), v));
@@ -242,10 +256,10 @@ fn repack<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) ->
             }
             return true;
         }
-        if others >= emptiest.len().min(MAX_POOL) {
+        if number >= others.len() {
             return false;
         }
-        others *= 2;
+        number *= 2;
     }
 }
 
