@@ -251,7 +251,7 @@ fn worst(steps: &[RunStep], shown: u64) -> Option<String> {
     let step = others.max_by(|a, b| growth(a).total_cmp(&growth(b)))?;
     let predicted = step.predicted_seconds.map(|it| format!(", where {} were predicted", seconds(it)));
     Some(format!(
-        "With step {} it grew from {} to {}{}.",
+        "After step {} the time between sync points was longer: {} before it, and {} with the step itself{}.",
         step.step,
         seconds(step.period_seconds),
         seconds(step.next_seconds?),
@@ -329,7 +329,10 @@ mod tests {
         assert_eq!(worst(std::slice::from_ref(&other), 3), None, "another sentence names the shown step");
         assert_eq!(
             worst(&[other], 0).as_deref(),
-            Some("With step 3 it grew from 1.00 s to 1.06 s, where 500 ms were predicted.")
+            Some(
+                "After step 3 the time between sync points was longer: 1.00 s before it, and 1.06 s with the step itself, \
+                 where 500 ms were predicted."
+            )
         );
     }
 }

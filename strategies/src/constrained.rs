@@ -93,11 +93,16 @@ impl Constrained {
             .check(&items.database)
             .map_err(|impossible| StrategyError::rejected("the strategy", impossible))?;
         let keeps = rules.check(database, &items.placement(&answer.pe_of)).is_ok();
-        let own = match keeps || items.phases.len() > 1 {
-            true => None,
-            // With loads by phase the strategy is not asked, because the database of the items has no such loads.
-            false => self.within(&items, &rules, topology, seed, &answer.pe_of)?,
-        };
+        let mut own = None;
+        // With loads by phase the strategy is not asked, because the database of the items has no such loads.
+        if !keeps && items.phases.len() == 1 {
+            let as_full = as_full_as(&items, &rules, &answer.pe_of);
+            for with in as_full.iter().chain([&rules]) {
+                if own.is_none() {
+                    own = self.within(&items, with, &rules, topology, seed)?;
+                }
+            }
+        }
         let kept = better(own, &items, &rules, topology, &answer.pe_of).map_err(StrategyError::Request)?;
         let pe_of = items.placement(&kept.pe_of);
         rules.check(database, &pe_of).map_err(|broken| {
@@ -115,17 +120,15 @@ impl Constrained {
         Ok(Assignment { notes, ..Assignment::new(pe_of) })
     }
 
-    /// The placement of a strategy that knows constraints, if it keeps them.
+    /// The placement of a strategy that knows constraints, if it keeps those of `with`; wishes are granted as far as `rules` allow.
     fn within(
         &self,
         items: &Items,
+        with: &Rules,
         rules: &Rules,
         topology: &dyn Topology,
         seed: u64,
-        answer: &[u32],
     ) -> Result<Option<Kept>, StrategyError> {
-        let as_full = as_full_as(items, rules, answer);
-        let with = as_full.as_ref().unwrap_or(rules);
         let mut items = Cow::Borrowed(items);
         if !with.parts.is_empty() {
             let before = items.before();
@@ -145,10 +148,15 @@ impl Constrained {
         if !fixed.room().clone().put_all(placed) {
             return Ok(None);
         }
-        let mut placed = State::with(&items, rules, &found.pe_of).map_err(StrategyError::Request)?;
-        let granted = improve::grant(&items, &mut placed);
-        Ok(Some(Kept { pe_of: placed.pe_of, granted }))
+        granted(&items, rules, &found.pe_of).map(Some).map_err(StrategyError::Request)
     }
+}
+
+/// A placement that keeps the constraints, with wishes granted.
+fn granted(items: &Items, rules: &Rules, pe_of: &[u32]) -> Result<Kept, String> {
+    let mut placed = State::with(items, rules, pe_of)?;
+    let granted = improve::grant(items, &mut placed);
+    Ok(Kept { pe_of: placed.pe_of, granted })
 }
 
 /// A placement of items that keeps the constraints.
@@ -200,9 +208,7 @@ fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -
         improve::balance(&mut placed, limit_seconds);
         let pe_of = shortened(&near, &items, with, &placed, start, limit_seconds);
         // A wish may be worth that a PE takes one more object.
-        let mut placed = State::with(&items, rules, &pe_of)?;
-        let granted = improve::grant(&items, &mut placed);
-        Ok(Kept { pe_of: placed.pe_of, granted })
+        granted(&items, rules, &pe_of)
     };
     let before = items.before();
     let as_full = as_full_as(items, rules, answer);

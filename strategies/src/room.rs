@@ -32,6 +32,8 @@ pub struct Room<'a> {
     count: Vec<u64>,
     /// A placement that breaks constraints may have more bytes on a PE than 64 bits can count.
     bytes: Vec<u128>,
+    /// The bytes of the smallest object.
+    smallest: u64,
     /// How many objects of a group are in a part of the machine: (group, part).
     taken: FxHashMap<(u32, u32), u32>,
 }
@@ -47,12 +49,18 @@ impl<'a> Room<'a> {
         }
         let (count, bytes) = (vec![0; pes.len()], vec![0; pes.len()]);
         let apart = Arc::new(apart);
-        Room { needs, rules, pes, apart, count, bytes, taken: FxHashMap::default() }
+        let smallest = needs.bytes.iter().copied().min().unwrap_or(0);
+        Room { needs, rules, pes, apart, count, bytes, smallest, taken: FxHashMap::default() }
     }
 
     /// Whether an object without a place can go to a PE.
     pub fn fits(&self, object: u32, pe: u32) -> bool {
         self.pes[pe as usize].available && self.allows(object, pe)
+    }
+
+    /// Whether a PE has no room for any further object.
+    pub fn is_full(&self, pe: u32) -> bool {
+        !self.has_place(pe) || self.free_bytes(pe) < self.smallest
     }
 
     /// Gives objects without places these PEs, and returns whether each of them fits there.

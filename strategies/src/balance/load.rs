@@ -148,7 +148,14 @@ pub(crate) struct Pes<'a> {
     objects: Vec<u32>,
     /// The open PEs of each class of speeds.
     classes: BTreeMap<u64, Heap>,
+    /// PEs that are no longer open, although the heaps have them.
+    closed: Vec<bool>,
+    /// How often all PEs may still be searched for one with room.
+    searches: usize,
 }
+
+/// How often all PEs are searched for one with room; beyond that, constraints leave too little room for a strategy that looks for loads.
+const SEARCHES: usize = 256;
 
 /// The open PEs of a class, lightest first.
 ///
@@ -163,7 +170,9 @@ impl<'a> Pes<'a> {
     /// PEs of `database` with initial `seconds`. Only the PEs `open` receive objects.
     pub(crate) fn new(database: &'a Database, seconds: Vec<f64>, open: &[u32]) -> Self {
         let objects = vec![0; seconds.len()];
-        let mut pes = Pes { database, seconds, objects, classes: BTreeMap::new() };
+        let closed = vec![false; seconds.len()];
+        let classes = BTreeMap::new();
+        let mut pes = Pes { database, seconds, objects, classes, closed, searches: SEARCHES };
         open.iter().for_each(|&pe| pes.open(pe));
         pes
     }
@@ -189,10 +198,14 @@ impl<'a> Pes<'a> {
 
     /// The PE with the least rank, by seconds and speed, among the lightest open PEs of all classes.
     fn best<R: Ord>(&mut self, rank: impl Fn(f64, f64) -> R) -> Option<u32> {
-        let Pes { database, seconds, objects, classes } = self;
+        let Pes { database, seconds, objects, classes, closed, .. } = self;
         let lightest = classes.values_mut().filter_map(|heap| {
             loop {
                 let Reverse(entry) = *heap.peek()?;
+                if closed[entry.2 as usize] {
+                    heap.pop();
+                    continue;
+                }
                 let current = key(seconds, objects, entry.2);
                 if entry == current {
                     return Some(entry);
@@ -214,10 +227,35 @@ impl<'a> Pes<'a> {
     /// object first, if there is one.
     pub(crate) fn soonest_within(&mut self, room: Option<&Room>, object: u32, work: &Work) -> Option<u32> {
         let load_seconds = work.load_seconds(object);
-        let soonest = self.soonest(load_seconds)?;
+        let soonest = self.open_within(room, |pes| pes.soonest(load_seconds))?;
         let Some(room) = room.filter(|room| !room.fits(object, soonest)) else { return Some(soonest) };
+        if !self.may_search() {
+            return Some(soonest);
+        }
         let others = work.available.iter().copied().filter(|&pe| room.fits(object, pe));
         others.min_by_key(|&pe| self.rank(pe, load_seconds)).or(Some(soonest))
+    }
+
+    /// The best open PE by `best` that is not full. Full ones are closed, because no object leaves a PE that receives objects.
+    pub(crate) fn open_within(
+        &mut self,
+        room: Option<&Room>,
+        mut best: impl FnMut(&mut Self) -> Option<u32>,
+    ) -> Option<u32> {
+        loop {
+            let pe = best(self)?;
+            if room.is_none_or(|room| !room.is_full(pe)) {
+                return Some(pe);
+            }
+            self.closed[pe as usize] = true;
+        }
+    }
+
+    /// Whether all PEs may be searched once more.
+    pub(crate) fn may_search(&mut self) -> bool {
+        let before = self.searches;
+        self.searches = before.saturating_sub(1);
+        before > 0
     }
 
     /// The open PE with room for the largest load below `limit_seconds`; `None` if no PE is open.

@@ -102,26 +102,22 @@ pub(super) fn relieve(
     }
     let mut receivers = Pes::new(database, seconds, &light);
     while let Some((_, Reverse(donor))) = donors.pop() {
-        let Some(roomiest) = receivers.roomiest(limit) else { break };
+        let roomiest = receivers.open_within(room.as_ref(), |pes| pes.roomiest(limit));
+        let Some(roomiest) = roomiest else { break };
         let own = &mut objects[donor as usize];
         let left = limit - receivers.seconds[roomiest as usize];
-        let largest = largest_within(own, left, work.speed(roomiest)).map(|key| (key, roomiest));
-        let largest = match (&room, largest) {
-            (Some(room), Some((largest, _))) if !room.fits(largest.1.0, roomiest) => {
-                let smaller = own.range(..=largest).rev().take_while(|key| key.0 > 0);
-                with_room(smaller, work, &receivers, limit, room)
+        let largest = largest_within(own, left, work.speed(roomiest));
+        let found = match (&mut room, largest) {
+            (Some(room), Some(largest)) => {
+                with_room(own, largest, work, &mut receivers, (donor, roomiest), limit, room)
             }
-            (_, largest) => largest,
+            (_, largest) => largest.map(|key| (key, roomiest)),
         };
         // No object fits: the PE is skipped, because the next one may have smaller objects.
-        let Some((largest, receiver)) = largest else { continue };
+        let Some((largest, receiver)) = found else { continue };
         own.remove(&largest);
         let (_, Reverse(object)) = largest;
         placement[object as usize] = receiver;
-        if let Some(room) = &mut room {
-            room.take(object, donor);
-            room.put(object, receiver);
-        }
         receivers.add(receiver, work.seconds(object, receiver));
         let left = (receivers.seconds[donor as usize] - work.seconds(object, donor)).max(0.0);
         receivers.seconds[donor as usize] = left;
@@ -135,24 +131,41 @@ pub(super) fn relieve(
     (placement, max_seconds)
 }
 
-/// The first of `objects` with room on a PE that stays within `limit` seconds with it, and the PE: the one with the most seconds left.
-fn with_room<'a>(
-    objects: impl Iterator<Item = &'a Key>,
+/// The largest object of a donor that stays within `limit` seconds on a PE with room for it, and the PE: the one with the most seconds left.
+/// The search begins with the object `largest` and the PE `roomiest`. The object moves there in `room`.
+fn with_room(
+    own: &BTreeSet<Key>,
+    largest: Key,
     work: &Work,
-    pes: &Pes,
+    pes: &mut Pes,
+    (donor, roomiest): (u32, u32),
     limit: f64,
-    room: &Room,
+    room: &mut Room,
 ) -> Option<(Key, u32)> {
+    let (_, Reverse(object)) = largest;
+    if let Some(pe) = goes(room, object, donor, std::iter::once(roomiest)) {
+        return Some((largest, pe));
+    }
+    if !pes.may_search() {
+        return None;
+    }
     let left = |pe: u32| order((limit - pes.seconds[pe as usize]).max(0.0) * work.speed(pe));
     let mut open: Vec<u32> =
         work.available.iter().copied().filter(|&pe| pes.seconds[pe as usize] <= limit).collect();
     open.sort_unstable_by_key(|&pe| (Reverse(left(pe)), pe));
-    objects.copied().find_map(|key| {
+    own.range(..=largest).rev().take_while(|key| key.0 > 0).copied().find_map(|key| {
         let (_, Reverse(object)) = key;
-        let fits =
-            |&pe: &u32| pes.seconds[pe as usize] + work.seconds(object, pe) <= limit && room.fits(object, pe);
-        open.iter().copied().find(fits).map(|pe| (key, pe))
+        let fits = |&pe: &u32| pes.seconds[pe as usize] + work.seconds(object, pe) <= limit;
+        goes(room, object, donor, open.iter().copied().filter(fits)).map(|pe| (key, pe))
     })
+}
+
+/// Moves an object of a donor to the first of these PEs with room for it, if there is one.
+fn goes(room: &mut Room, object: u32, donor: u32, mut pes: impl Iterator<Item = u32>) -> Option<u32> {
+    room.take(object, donor);
+    let found = pes.find(|&pe| room.fits(object, pe));
+    room.put(object, found.unwrap_or(donor));
+    found
 }
 
 /// Orders objects by load, then by descending index.

@@ -15,7 +15,8 @@ function runSteps() {
 }
 /** After how many periods a strategy has saved the time that it takes, if that is more than one and no time is predicted. */
 function paysAfter() {
-  const saved = before().metrics.max_load_seconds - after().metrics.max_load_seconds, takes = after().strategy_seconds;
+  const slowest = (it) => it.metrics.phases_seconds ?? it.metrics.max_load_seconds;
+  const saved = slowest(before()) - slowest(after()), takes = after().strategy_seconds;
   if (!(saved > 0 && takes > saved)) return "";
   return `${after().name} takes ${secondsText(takes)} and saves the slowest PE ${secondsText(saved)} in a period as long as the recorded one: that pays after ${countText(Math.ceil(takes / saved), "period")}, without the time of migrations.`;
 }
@@ -29,7 +30,7 @@ const summary = {
     // The lead has that of the recommended one.
     const isInLead = (sentence) => state.after === data.recommended && data.sentences[0].includes(sentence);
     after().sentences.filter((sentence) => !isInLead(sentence)).forEach((sentence) => section.append(make("p", {}, `${after().name}: ${sentence}`)));
-    if (data.fixed_senders_part >= 0.5) section.append(make("p", {}, `${percentText(data.fixed_senders_part)} of the bytes are sent by objects that cannot move: strategies can only bring receivers nearer.`));
+    if (data.fixed_senders_part >= 0.5) section.append(make("p", {}, `${percentText(data.fixed_senders_part)} of the bytes between objects are sent by objects that cannot move. A strategy can only bring their receivers nearer.`));
     const isSum = data.placements.some((it) => it.totals), hasOthers = data.placements.length > 1, hasLoads = loads.exists();
     const rows = data.placements.map((it, i) => {
       const shown = i ? it.name : nameBefore();
@@ -49,7 +50,7 @@ const summary = {
     if (!isTimed && !isSum && paysAfter()) section.append(make("p", {}, paysAfter()));
     if (data.recommended !== null) section.append(make("p", { class: "note" }, isTimed
       ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
-      : "Recommended by a rule of thumb, because no costs of messages were recorded. It compares placements with at most 5 % more load than the least: 1 % of load weighs as much as 10 % of hop-bytes, and as much as moving all objects. The time of strategies does not count."));
+      : "Recommended by a rule of thumb, because no costs of messages were recorded. It compares placements with at most 5 % more load than the least, of which the first 1 % does not count: 1 % of load weighs as much as 10 % of hop-bytes, and as much as moving all objects. The time of strategies does not count."));
     if (hasOthers) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
     if (data.run_steps.length > 1) section.append(...runSteps());
     data.refusals.forEach(([name, reason]) => section.append(make("p", { class: "note" }, `No answer from ${name}: ${reason}.`)));
