@@ -12,7 +12,7 @@ use equipoise_strategies::cost::{Metrics, link_loads};
 use crate::data::{Objects, Pes, Placement, ReportData, VERSION};
 use crate::digits::rounded;
 use crate::machine::Drawing;
-use crate::matrix::{Participants, fixed_senders_part, half_senders, matrix};
+use crate::matrix::{Participants, between_objects, between_pes, fixed_senders_part, half_senders};
 
 /// The digits of loads and times.
 const DIGITS: i32 = 4;
@@ -28,7 +28,6 @@ pub struct Builder<'a> {
     database: &'a Database,
     topology: &'a dyn Topology,
     drawing: Drawing,
-    participants: Participants,
     /// The report so far.
     pub data: ReportData,
 }
@@ -48,7 +47,6 @@ impl<'a> Builder<'a> {
         let drawing = Drawing::of(topology);
         let has_messages = database.communication_recorded && !database.edges.is_empty();
         let participants = Participants::of(database);
-        let on_one = vec![0; database.objects.len()];
         let links = topology.links();
         let is_assumed =
             links > 0 && (0..links).all(|link| topology.link(link).bandwidth == DEFAULT_BANDWIDTH);
@@ -62,16 +60,16 @@ impl<'a> Builder<'a> {
             assumed_bandwidth: is_assumed.then_some(DEFAULT_BANDWIDTH),
             pes: pes(database, topology),
             objects: objects(database),
-            matrix: has_messages.then(|| matrix(database, &participants, &on_one, 1)),
-            senders: participants.senders.clone(),
-            receivers: participants.receivers.clone(),
+            matrix: has_messages.then(|| between_objects(database, &participants)),
+            senders: participants.senders,
+            receivers: participants.receivers,
             half_senders: half_senders(database),
             fixed_senders_part: fixed_senders_part(database),
             heaviest_edges: heaviest_edges(database),
             machine: (has_messages && has_links).then(|| drawing.machine.clone()),
             ..ReportData::default()
         };
-        let mut builder = Builder { database, topology, drawing, participants, data };
+        let mut builder = Builder { database, topology, drawing, data };
         builder.place("as recorded".into(), &before, metrics);
         builder
     }
@@ -103,9 +101,9 @@ impl<'a> Builder<'a> {
             placement.busiest_drawn = busiest.and_then(|link| self.drawing.drawn_of(link));
             placement.link_seconds =
                 self.drawing.seconds(&seconds).into_iter().map(|it| rounded(it, DIGITS)).collect();
-            placement.matrix = Some(matrix(database, &self.participants, pe_of, topology.pes()));
+            placement.matrix = Some(between_pes(database, pe_of, topology.pes()));
             if let Some(before) = before {
-                placement.hop_bytes_added = hop_bytes_added(database, topology, &before, pe_of);
+                placement.hop_bytes_by_move = hop_bytes_by_move(database, topology, &before, pe_of);
             }
         }
         self.data.placements.push(placement);
@@ -202,19 +200,60 @@ fn heaviest_edges(database: &Database) -> Vec<(u32, u32, u64)> {
     edges
 }
 
-/// By object: what its messages travel farther after than before, in bytes times distance.
-fn hop_bytes_added(database: &Database, topology: &dyn Topology, before: &[u32], after: &[u32]) -> Vec<i64> {
-    let mut added = vec![0i128; after.len()];
-    for edge in &database.edges {
-        let distance = |pe_of: &[u32]| {
-            i128::from(topology.distance(edge.from.pe(pe_of) as usize, edge.to.pe(pe_of) as usize))
-        };
-        let difference = i128::from(edge.bytes) * (distance(after) - distance(before));
-        for end in [edge.from, edge.to] {
+/// By object: the hop-bytes after, less what they would be if it alone had stayed where it was before.
+fn hop_bytes_by_move(
+    database: &Database,
+    topology: &dyn Topology,
+    before: &[u32],
+    after: &[u32],
+) -> Vec<i64> {
+    let mut changes = vec![0i128; after.len()];
+    let distance = |from: u32, to: u32| i128::from(topology.distance(from as usize, to as usize));
+    for edge in database.edges.iter().filter(|edge| edge.from != edge.to) {
+        let [from, to] = [edge.from, edge.to].map(|end| end.pe(after));
+        let now = distance(from, to);
+        let mut add = |end: End, otherwise: &dyn Fn(u32) -> i128| {
             if let End::Object(object) = end {
-                added[object as usize] += difference;
+                let change = now - otherwise(before[object as usize]);
+                changes[object as usize] += i128::from(edge.bytes) * change;
             }
-        }
+        };
+        add(edge.from, &|stayed| distance(stayed, to));
+        add(edge.to, &|stayed| distance(from, stayed));
     }
-    added.into_iter().map(|it| rounded(it as f64, 3) as i64).collect()
+    changes.into_iter().map(|it| rounded(it as f64, 3) as i64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use equipoise_model::database::PeRecord;
+    use equipoise_model::{graph, topology};
+
+    use super::*;
+
+    #[test]
+    fn the_change_by_a_move_is_that_of_putting_one_object_back() {
+        let topology = topology::parse("torus:4x4").expect("a machine");
+        let mut database = graph::tasks(32);
+        database.pes = vec![PeRecord::default(); 16];
+        let edge =
+            |from: u32, to| Edge { from: End::Object(from), to, messages: 1, bytes: u64::from(from) + 1 };
+        let next = (0..32).map(|object| edge(object, End::Object((object + 1) % 32)));
+        let far = (0..32).map(|object| edge(object, End::Object((object + 11) % 32)));
+        database.edges = next.chain(far).chain([edge(5, End::Pe(3)), edge(7, End::Object(7))]).collect();
+        let before: Vec<u32> = (0..32).map(|object| object / 2).collect();
+        let after: Vec<u32> = (0..32).map(|object| (7 * object + object / 5) % 16).collect();
+        let hop_bytes = |pe_of: &[u32]| {
+            let cost = Metrics::of(&database, topology.as_ref(), pe_of).communication;
+            cost.expect("bytes").hop_bytes as i64
+        };
+        let mut moved = 0;
+        for (object, change) in (0..).zip(hop_bytes_by_move(&database, topology.as_ref(), &before, &after)) {
+            let mut others = after.clone();
+            others[object] = before[object];
+            assert_eq!(change, hop_bytes(&after) - hop_bytes(&others), "object {object}");
+            moved += u32::from(change != 0);
+        }
+        assert!(moved > 10, "{moved}");
+    }
 }

@@ -10,7 +10,7 @@ use crate::between::Between;
 use crate::heat::Heat;
 
 /// The version of the document.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// All numbers of a report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -154,8 +154,9 @@ pub struct Placement {
     pub pe_of: Vec<u32>,
     /// By PE: its load.
     pub load_seconds: Vec<f64>,
-    /// By object: what the placement adds to its hop-bytes, rounded to three digits; empty for the placement before.
-    pub hop_bytes_added: Vec<i64>,
+    /// By object: the change of hop-bytes by its migration alone, with all others done; rounded to three digits. Empty for the placement
+    /// before.
+    pub hop_bytes_by_move: Vec<i64>,
     /// By distance, ascending: (distance, bytes).
     pub distances: Vec<(u32, u64)>,
     /// By level of the machine: (name, bytes).
@@ -168,7 +169,7 @@ pub struct Placement {
     pub busiest_links: [usize; 2],
     /// The links with the longest times: (name, bytes, seconds).
     pub top_links: Vec<(String, u64, f64)>,
-    /// The bytes between objects in the order of their PEs.
+    /// The bytes between the PEs of objects; those between objects on one PE are on its diagonal.
     pub matrix: Option<Matrix>,
     /// The load of each PE at each step after the step, if there are several steps.
     pub steps: Option<Heat>,
@@ -176,8 +177,9 @@ pub struct Placement {
 
 /// A matrix of bytes with a row for each bin of senders and a column for each bin of receivers.
 ///
-/// Rows stand for [`ReportData::senders`], and columns for [`ReportData::receivers`]. A bin is a range of them: object `i` of `n` is in
-/// row `i * rows / n`, or column `i * columns / n`. Only cells with bytes are listed, row by row.
+/// Senders and receivers are the objects of [`ReportData::senders`] and [`ReportData::receivers`], or the PEs of a placement. A bin is a
+/// range of them: sender `i` of `n` is in row `i * rows / n`, and receivers are divided among columns in the same way. Only cells with
+/// bytes are listed, row by row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Matrix {
     /// The number of bins of senders.

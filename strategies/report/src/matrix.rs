@@ -35,23 +35,40 @@ impl Participants {
     }
 }
 
-/// By object: its bin if all objects, or only those of a list that is not empty, are ordered by PE; and the number of bins.
-fn bins(list: &[u32], pe_of: &[u32], pes: usize) -> (Vec<u32>, usize) {
-    let all: Vec<u32> = (0..pe_of.len() as u32).collect();
+/// By object: its bin, if the objects of a list, or all of them if it is empty, are divided among bins in the order of the database; and the
+/// number of bins.
+fn bins(list: &[u32], objects: usize) -> (Vec<u32>, usize) {
+    let all: Vec<u32> = (0..objects as u32).collect();
     let list = if list.is_empty() { &all } else { list };
-    let of_list: Vec<u32> = list.iter().map(|&object| pe_of[object as usize]).collect();
     let bins = list.len().min(MAX_BINS);
-    let mut bin_of = vec![0; pe_of.len()];
-    for (&object, rank) in list.iter().zip(ranks_by_pe(&of_list, pes)) {
-        bin_of[object as usize] = (rank as usize * bins / list.len()) as u32;
+    let mut bin_of = vec![0; objects];
+    for (at, &object) in list.iter().enumerate() {
+        bin_of[object as usize] = (at * bins / list.len()) as u32;
     }
     (bin_of, bins)
 }
 
-/// The matrix of the bytes between the objects of `database`, ordered by their PEs. Messages of PEs, which are no objects, are left out.
-pub(crate) fn matrix(database: &Database, participants: &Participants, pe_of: &[u32], pes: usize) -> Matrix {
-    let (row_of, rows) = bins(&participants.senders, pe_of, pes);
-    let (column_of, columns) = bins(&participants.receivers, pe_of, pes);
+/// The matrix of the bytes between the objects of `database`, in its order. Messages of PEs, which are no objects, are left out.
+pub(crate) fn between_objects(database: &Database, participants: &Participants) -> Matrix {
+    let objects = database.objects.len();
+    let (row_of, rows) = bins(&participants.senders, objects);
+    let (column_of, columns) = bins(&participants.receivers, objects);
+    matrix(database, (&row_of, rows), (&column_of, columns))
+}
+
+/// The matrix of the bytes between the PEs of objects. Messages of PEs, which are no objects, are left out.
+pub(crate) fn between_pes(database: &Database, pe_of: &[u32], pes: usize) -> Matrix {
+    let bins = pes.min(MAX_BINS);
+    let bin_of: Vec<u32> = pe_of.iter().map(|&pe| (pe as usize * bins / pes) as u32).collect();
+    matrix(database, (&bin_of, bins), (&bin_of, bins))
+}
+
+/// The bytes of all edges between objects, of which each has a row and a column.
+fn matrix(
+    database: &Database,
+    (row_of, rows): (&[u32], usize),
+    (column_of, columns): (&[u32], usize),
+) -> Matrix {
     let mut bytes = vec![0u64; rows * columns];
     for edge in &database.edges {
         if let (End::Object(from), End::Object(to)) = (edge.from, edge.to) {
@@ -113,21 +130,6 @@ pub(crate) fn half_senders(database: &Database) -> Option<u32> {
     sent.iter().position(reaches_half).filter(|_| total > 0).map(|at| at as u32 + 1)
 }
 
-/// The rank of each object if objects are ordered by their PE, and on a PE as in the database.
-fn ranks_by_pe(pe_of: &[u32], pes: usize) -> Vec<u32> {
-    let mut next = vec![0u32; pes + 1];
-    pe_of.iter().for_each(|&pe| next[pe as usize + 1] += 1);
-    for pe in 0..pes {
-        next[pe + 1] += next[pe];
-    }
-    let rank = |&pe: &u32| {
-        let rank = next[pe as usize];
-        next[pe as usize] += 1;
-        rank
-    };
-    pe_of.iter().map(rank).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use equipoise_model::database::{Edge, Object};
@@ -135,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_follow_the_ranks_of_objects() {
+    fn cells_follow_objects_and_pes() {
         let object = |id| Object {
             id,
             array: 0,
@@ -156,16 +158,17 @@ mod tests {
             ],
             ..Database::default()
         };
-        let ranks = ranks_by_pe(&[1, 0, 1], 2);
-        assert_eq!(ranks, [1, 0, 2]);
         let participants = Participants::of(&database);
         assert!(
             participants.senders.is_empty() && participants.receivers.is_empty(),
             "two of three objects send, and two receive"
         );
-        let found = matrix(&database, &participants, &[1, 0, 1], 2);
+        let found = between_objects(&database, &participants);
         assert_eq!((found.rows, found.columns, found.ends), (3, 3, [4, 16]));
-        assert_eq!((found.gaps, found.levels), (vec![3, 4], vec![16, 8]));
+        assert_eq!((found.gaps, found.levels), (vec![1, 5], vec![16, 8]));
+        let found = between_pes(&database, &[1, 0, 1], 2);
+        assert_eq!((found.rows, found.columns, found.ends), (2, 2, [4, 16]));
+        assert_eq!((found.gaps, found.levels), (vec![2, 1], vec![16, 8]), "PE 1 sends 16 B to PE 0");
         assert_eq!(half_senders(&database), Some(1), "object 0 sends 16 of 20 bytes");
         let mut fixed = database.clone();
         fixed.objects[0].migratable = false;
@@ -180,7 +183,7 @@ mod tests {
             Database { edges: vec![edge(End::Object(2), 0, 8), edge(End::Object(2), 1, 4)], ..database };
         let participants = Participants::of(&database);
         assert_eq!((&participants.senders[..], participants.receivers.len()), (&[2][..], 0));
-        let found = matrix(&database, &participants, &[1, 0, 1], 2);
-        assert_eq!((found.rows, found.columns, found.gaps, found.levels), (1, 3, vec![0, 1], vec![8, 12]));
+        let found = between_objects(&database, &participants);
+        assert_eq!((found.rows, found.columns, found.gaps, found.levels), (1, 3, vec![0, 1], vec![12, 8]));
     }
 }

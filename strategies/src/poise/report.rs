@@ -47,16 +47,16 @@ pub(super) fn report(
     Assignment { notes, sentence: Some(sentence), ..Assignment::new(pe_of) }
 }
 
-/// The end of the sentence on a lower bound.
+/// The end of the sentence, with a lower bound if one is known.
 fn bound_text(before: f64, least: f64) -> String {
     match least > 0.0 {
-        true => format!("; the lower bound with balanced loads is {}", percent(least / before)),
-        false => "; no lower bound is known".into(),
+        true => format!("; no placement with balanced loads has less than {}", percent(least / before)),
+        false => String::new(),
     }
 }
 
-/// As in "Hop-bytes fell to 54.0 % of the previous value after moving 12 objects (3.00 kB); the lower bound with
-/// balanced loads is 31.0 %.", from what fell, its values before and after, the end of the sentence, and the moves.
+/// As in "Hop-bytes fell to 54.0 % of the previous value after moving 12 objects (3.00 kB); no placement with
+/// balanced loads has less than 31.0 %.", from what fell, its values before and after, the end of the sentence, and the moves.
 fn sentence(what: &str, [before, after]: [f64; 2], end: &str, metrics: &Metrics) -> String {
     let volume = metrics.migrated_bytes.map_or(String::new(), |sum| format!(" ({})", bytes(sum)));
     let cost = match metrics.migrations {
@@ -90,17 +90,14 @@ mod tests {
         };
         assert_eq!(
             sentence([100.0, 54.0, 31.0], 1, None),
-            "Hop-bytes fell to 54.0 % of the previous value after moving 1 object; the lower bound with balanced \
-             loads is 31.0 %."
+            "Hop-bytes fell to 54.0 % of the previous value after moving 1 object; no placement with balanced \
+             loads has less than 31.0 %."
         );
         assert!(
             sentence([100.0, 120.0, 31.0], 0, Some(0))
                 .starts_with("Hop-bytes rose to 120.0 % of the previous value without moving any object;")
         );
-        assert!(
-            sentence([100.0, 90.0, 0.0], 2, Some(3000))
-                .contains("after moving 2 objects (3.00 kB); no lower")
-        );
+        assert!(sentence([100.0, 90.0, 0.0], 2, Some(3000)).ends_with("after moving 2 objects (3.00 kB)."));
         assert!(
             sentence([1e6, 1e6 + 1.0, 0.0], 0, None).starts_with("Hop-bytes are about unchanged without")
         );

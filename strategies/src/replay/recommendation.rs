@@ -43,11 +43,13 @@ fn of(best: &Row, replay: &Replay, steps: usize) -> Recommendation {
     }
     let mut reasons = Vec::new();
     reasons.extend(of_load(best, &replay.strategies));
+    let farther = if is_timed { None } else { of_hops(best, &replay.before) };
+    let is_before_compared = farther.is_some();
+    reasons.extend(farther);
     if !is_timed {
-        reasons.extend(of_hops(best, &replay.before));
         reasons.extend(of_moves(best, replay));
     }
-    reasons.extend(of_fewest_hops(best, &replay.strategies));
+    reasons.extend(of_fewest_hops(best, &replay.strategies, is_before_compared));
     Recommendation { strategy: best.name.clone(), lead, reasons }
 }
 
@@ -106,13 +108,16 @@ fn name_of(row: &Row) -> &str {
     if row.migrations == 0 { "the placement before" } else { &row.name }
 }
 
-/// The row with the fewest hop-bytes, if it has notably fewer than `best`.
-fn of_fewest_hops(best: &Row, rows: &[Row]) -> Option<String> {
+/// The row with the fewest hop-bytes, if it has notably fewer than `best`; not the placement before, if `best` is already compared with that.
+fn of_fewest_hops(best: &Row, rows: &[Row], is_before_compared: bool) -> Option<String> {
     let cost = best.after.communication?;
     let load = |row: &Row| row.after.slowest_seconds();
     let fewest =
         rows.iter().min_by(|a, b| hop_bytes(a).cmp(&hop_bytes(b)).then(load(a).total_cmp(&load(b))))?;
     let least = fewest.after.communication?;
+    if fewest.migrations == 0 && is_before_compared {
+        return None;
+    }
     if least.hop_bytes as f64 >= cost.hop_bytes as f64 * (1.0 - TOLERANCE) {
         return None;
     }

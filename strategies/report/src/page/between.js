@@ -52,7 +52,8 @@ function fewerMigrations(it) {
   return make("div", {}, make("h3", {}, "with fewer migrations"), ...enough.map((sentence) => make("p", {}, sentence)), picture,
     make("p", { class: "note" }, [
       `Each point is a placement on the way from the placement before to that of ${it.name}, with the least load that the search of ${it.name} found for this number of migrations.`,
-      "Other strategies may find better ones with as few. --max-moves chooses among them. 100 % is the cost of the placement before.",
+      "Hop-bytes may first rise: an object that moves for its load is away from those it exchanges messages with, until they follow.",
+      "Other strategies may find better placements with as few. --max-moves chooses among them. 100 % is the cost of the placement before.",
     ].join(" ")),
     asText("Placements with fewer migrations as a table", () => table("fewer migrations", ["migrations", ...names], rows())));
 }

@@ -17,12 +17,11 @@ function migrationMatrix(moved, was, is) {
   const bin = (it, i) => binOf.get(data.pes.nodes[it.pe_of[i]]);
   moved.forEach((i) => { counts[bin(was, i) * bins + bin(is, i)]++; });
   const top = largest(counts), size = 320, kind = n === peCount() ? "PE" : "node";
-  const span = (bin) => [bin, bin + 1].map((bin) => Math.ceil(bin * n / bins));
   const name = (bin) => {
-    const [first, end] = span(bin);
+    const [first, end] = spanOf(n, bin, bins);
     return end - first > 1 ? `${kind}s ${nodes[first]} to ${nodes[end - 1]}` : `${kind} ${nodes[first]}`;
   };
-  const labels = middles(bins, (bin) => nodes[span(bin)[0]]), amount = (count) => top === 1 ? 1 : (count - 1) / (top - 1);
+  const labels = middles(bins, (bin) => nodes[spanOf(n, bin, bins)[0]]), amount = (count) => top === 1 ? 1 : (count - 1) / (top - 1);
   const draw = (context) => {
     labelAxes(context, [margin, margin, size, size], labels, labels);
     context.translate(margin, margin);
@@ -42,27 +41,36 @@ function migrationMatrix(moved, was, is) {
     asText("Migrations as a table", pairs));
 }
 
-/** What the loads say for or against the move of an object. A strategy does not say why it moves one. */
-function loadReason(i, was, is, moved) {
-  const load = data.objects.load_seconds[i], [from, to] = [was, is].map((it) => it.pe_of[i]);
-  const [left, reached] = [from, to].map((pe) => `PE ${pe} ${againstAverage(was, was.load_seconds[pe])} before and ${againstAverage(is, is.load_seconds[pe])} after`);
-  const stayed = is.load_seconds[from] + load / (data.pes.speeds[from] || 1), busiest = Math.max(is.load_seconds[from], is.load_seconds[to]);
-  // Room is needed only if this PE would be the heaviest of all.
-  const arrival = stayed > 1.002 * is.metrics.max_load_seconds ? moved.find((other) => is.pe_of[other] === from) : undefined;
-  let verdict = "as far as loads go, it could stay";
-  if (stayed > 1.002 * busiest && was.load_seconds[from] >= was.metrics.average_load_seconds) verdict = "with all moves both PEs stay below that: its load is a reason for this move";
-  else if (stayed > 1.002 * busiest && arrival !== undefined) verdict = `no PE has so much; the move makes room for objects that arrive, such as ${objectName(arrival)} (${loadText(data.objects.load_seconds[arrival])})`;
-  return `Loads against the average: ${left}, ${reached}. If this object alone stayed, PE ${from} would have ${againstAverage(is, stayed)}: ${verdict}.`;
+/** The load of the PE that an object left, if it alone had stayed. */
+const loadIfStayed = (i, was, is) => is.load_seconds[was.pe_of[i]] + data.objects.load_seconds[i] / (data.pes.speeds[was.pe_of[i]] || 1);
+/** What the numbers say for the move of an object: its load, room for others, its distance. A strategy does not say why it moves one. */
+function reasonsOf(i, was, is) {
+  const from = was.pe_of[i], wouldBeMost = loadIfStayed(i, was, is) > 1.002 * is.metrics.max_load_seconds;
+  const hadTooMuch = was.load_seconds[from] > 1.002 * was.metrics.average_load_seconds;
+  return [...(wouldBeMost ? [hadTooMuch ? "load" : "room"] : []), ...(is.hop_bytes_by_move[i] < 0 ? ["distance"] : [])];
 }
+const reasonText = (reasons) => reasons.join(" and ") || "none of these";
+const hopsText = (bytes) => (bytes > 0 ? "+" : "") + bytesText(bytes).replace("-", "−");
 /** What the numbers say for or against the move of an object. */
-function reasonFor(i, was, is, moved) {
-  const text = [`${objectName(i)} (${loadText(data.objects.load_seconds[i])}) moves from ${peName(was.pe_of[i])} to ${peName(is.pe_of[i])}.`];
-  if (was.metrics.average_load_seconds) text.push(loadReason(i, was, is, moved));
-  const added = is.hop_bytes_added[i];
-  if (added < 0) text.push(`Its hop-bytes fall by ${bytesText(-added)}, which speaks for this move.`);
-  else if (added > 0) text.push(`Its hop-bytes rise by ${bytesText(added)}, which speaks against it.`);
-  else if (added === 0) text.push("Its hop-bytes do not change.");
-  return text.join(" ");
+function moveText(i, was, is) {
+  const [from, to] = [was, is].map((it) => it.pe_of[i]), hasAverage = was.metrics.average_load_seconds > 0;
+  const loaded = (pe) => hasAverage ? `${peName(pe)} (${againstAverage(was, was.load_seconds[pe])} before, ${againstAverage(is, is.load_seconds[pe])} after)` : peName(pe);
+  const stayed = loadIfStayed(i, was, is), most = stayed > 1.002 * is.metrics.max_load_seconds ? ", more than any PE has after all migrations" : "";
+  const hops = is.hop_bytes_by_move[i], less = hops === 0 ? "the same" : `${bytesText(Math.abs(hops))} ${hops < 0 ? "more" : "fewer"}`;
+  const otherwise = [...(hasAverage ? [`PE ${from} would have ${againstAverage(is, stayed)}${most}`] : []), ...(hops === undefined ? [] : [`hop-bytes would be ${less}`])];
+  const stay = otherwise.length ? ` If it alone had stayed, ${otherwise.join(", and ")}. Reason: ${reasonText(reasonsOf(i, was, is))}.` : "";
+  return `${objectName(i)} (${loadText(data.objects.load_seconds[i])}) moves from ${loaded(from)} to ${loaded(to)}.${stay}`;
+}
+/** How many objects move for each reason. */
+function reasonsText(moved, was, is) {
+  const of = { load: 0, room: 0, distance: 0, none: 0 };
+  moved.forEach((i) => {
+    const reasons = reasonsOf(i, was, is);
+    (reasons.length ? reasons : ["none"]).forEach((reason) => { of[reason]++; });
+  });
+  const texts = [[of.load, "take load from a PE with more than the average"], [of.room, "make room for objects that arrive"], [of.distance, "shorten the ways of messages"], [of.none, "do none of these"]];
+  const twice = of.load + of.room + of.distance + of.none > moved.length ? " (some do two of these)" : "";
+  return `Of the migrations, ${texts.filter(([n]) => n).map(([n, text]) => `${n} ${text}`).join(", ")}${twice}.`;
 }
 
 /** A name without what people write in different ways. */
@@ -73,18 +81,14 @@ function fit(i, text) {
   if (name === text) return 3;
   return [data.objects.ids[i], /^\d+$/.test(text) && name.match(/\d+(?=\]?$)/)?.[0]].includes(text) ? 2 : name.includes(text) ? 1 : 0;
 }
-/** The table of objects that move, with the loads of their PEs before, and what changes by all migrations together. */
+/** The table of objects that move, and why. */
 function movedTable(list, isExplained, explain, was, is) {
-  const load = data.objects.load_seconds, hasHops = is.hop_bytes_added.length > 0;
-  const loaded = (pe) => cell(pe, () => was.metrics.average_load_seconds ? `${pe} (${againstAverage(was, was.load_seconds[pe])})` : String(pe));
-  const busier = (i) => {
-    const [then, now] = [was, is].map((it) => Math.max(it.load_seconds[was.pe_of[i]], it.load_seconds[is.pe_of[i]]));
-    return cell(now - then, () => changeText(then, now));
-  };
-  const hops = (bytes) => (bytes > 0 ? "+" : "") + bytesText(bytes).replace("-", "−");
+  const load = data.objects.load_seconds, hasHops = is.hop_bytes_by_move.length > 0, hasAverage = was.metrics.average_load_seconds > 0;
+  const loaded = (pe) => cell(pe, () => hasAverage ? `${pe} (${againstAverage(was, was.load_seconds[pe])})` : String(pe));
   const rows = list.slice(0, mostRows).map((i) => [{ value: i, text: () => make("button", { onclick: () => explain(i) }, objectName(i)) },
-    loaded(was.pe_of[i]), loaded(is.pe_of[i]), cell(load[i], loadText), busier(i), ...(hasHops ? [cell(is.hop_bytes_added[i], hops)] : [])]);
-  const heads = ["object", "from PE (load)", "to PE (load)", "load", "larger load of the two PEs, by all moves", ...(hasHops ? ["hop-bytes, by all moves"] : [])];
+    loaded(was.pe_of[i]), loaded(is.pe_of[i]), cell(load[i], loadText), ...(hasAverage ? [cell(loadIfStayed(i, was, is), (x) => againstAverage(is, x))] : []),
+    ...(hasHops ? [cell(is.hop_bytes_by_move[i], hopsText)] : []), reasonText(reasonsOf(i, was, is))]);
+  const heads = ["object", "from PE (load)", "to PE (load)", "load", ...(hasAverage ? ["load of its PE if it alone had stayed"] : []), ...(hasHops ? ["change of hop-bytes"] : []), "reason"];
   return table("objects that move", heads, rows, 200, (at) => ({ "data-object": list[at], "aria-current": isExplained(list[at]) }));
 }
 /** The search, what it found and why it moves, and the table. */
@@ -94,7 +98,7 @@ function movedList(moved, was, is) {
   /** Says what the numbers say of the move of an object, and marks its row. */
   const explain = (i) => {
     explained = i;
-    sentence.textContent = reasonFor(i, was, is, moved);
+    sentence.textContent = moveText(i, was, is);
     list.querySelectorAll("tbody tr").forEach((row) => row.setAttribute("aria-current", Number(row.dataset.object) === i));
   };
   const fill = () => {
@@ -125,15 +129,14 @@ const moves = {
     moved.sort((a, b) => load[b] - load[a]);
     section.append(make("div", { class: "pair wide" }, migrationMatrix(moved, was, is), movedList(moved, was, is)));
     section.append(make("p", { class: "note" }, [
-      "Choose an object to read what speaks for or against its move.",
-      "In parentheses: the load of a PE before, against the average.",
-      `The last columns: how all migrations together change the larger load of the two PEs${is.hop_bytes_added.length ? ", and the hop-bytes of the object" : ""}.`,
-      "Where nothing improves, an object may make room for another one, or follow one.",
+      "Loads are against the average; in parentheses: before.",
+      "If it alone had stayed: with all other migrations. The change of hop-bytes, too, is that by this migration alone.",
+      "Reasons: load, if its PE had more than the average and would have more than all PEs now if the object had stayed; room, if its PE would have so much, but had no more than the average, so that other objects need the room; distance, if hop-bytes fall.",
     ].join(" ")));
     if (is.between.length > 1) section.append(fewerMigrations(is));
     else if (data.recommended !== null && state.after !== data.recommended && after().strategy_seconds !== null) section.append(make("p", { class: "note" },
       `What fewer migrations would give was computed for ${data.placements[data.recommended].name} only, which is recommended.`));
     const bytes = is.metrics.migrated_bytes;
-    return `${is.name} moves ${moved.length} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}.`;
+    return `${is.name} moves ${moved.length} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}. ${reasonsText(moved, was, is)}`;
   },
 };

@@ -74,6 +74,8 @@ function roundStep(least) {
 }
 /** The middles of `n` rows or columns, with the names of their values. */
 const middles = (n, name) => Array.from({ length: n }, (_, i) => [(i + 0.5) / n, String(name(i))]);
+/** The first of `n` that are in a bin, and the first that is not. */
+const spanOf = (n, bin, bins) => [bin, bin + 1].map((bin) => Math.ceil(bin * n / bins));
 /** Of marks that are equally far apart, if they are closer together than `space`: every second, fifth, tenth, .. one. Other marks are all kept. */
 function sparse(marks, space) {
   const gaps = marks.slice(1).map(([part], i) => part - marks[i][0]);

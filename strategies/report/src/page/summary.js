@@ -13,47 +13,57 @@ function runSteps() {
       ...(data.run_steps.length < data.steps.steps ? [`Of ${data.steps.steps} steps, the table has the first and the last ones.`] : []),
     ].join(" "))];
 }
-/** After how many periods a strategy has saved the time that it takes, if that is more than one and no time is predicted. */
+/** After how many periods a strategy has saved the time that it takes, if that is more than one. */
 function paysAfter() {
   const slowest = (it) => it.metrics.phases_seconds ?? it.metrics.max_load_seconds;
   const saved = slowest(before()) - slowest(after()), takes = after().strategy_seconds;
   if (!(saved > 0 && takes > saved)) return "";
   return `${after().name} takes ${secondsText(takes)} and saves the slowest PE ${secondsText(saved)} in a period as long as the recorded one: that pays after ${countText(Math.ceil(takes / saved), "period")}, without the time of migrations.`;
 }
+/** The table of placements. `isSum` is whether they have sums over several steps. */
+function placementsTable(isSum) {
+  const hasOthers = data.placements.length > 1, hasLoads = loads.exists();
+  const rows = data.placements.map((it, i) => {
+    const shown = i ? it.name : nameBefore();
+    const name = !hasOthers ? it.name : make("span", {}, make("button", { onclick: () => choose(i), "aria-label": `Show ${shown} in all panels` }, shown),
+      i === data.recommended ? make("span", { class: "mark" }, " ★ recommended") : "");
+    const m = (isSum ? it.totals : it.metrics) || {}, time = isSum ? it.total_strategy_seconds : it.strategy_seconds;
+    return [name, cell(hasLoads ? m.max_load_seconds : null, loadText), cell(m.phases_seconds, loadText), cell(hasLoads ? m.imbalance : null, (x) => (x + 1).toFixed(3)),
+      cell(m.step_seconds, secondsText), cell(m.hops_per_byte, (x) => x.toFixed(3)), cell(m.remote_bytes, bytesText),
+      cell(m.max_link_bytes, bytesText), cell(i ? m.migrations : null, String), cell(i ? m.migration_seconds : null, secondsText), cell(time, secondsText)];
+  });
+  const heads = [hasOthers ? "strategy" : "placement", "largest load", "slowest PE, all phases", "max/avg", isSum ? "predicted time" : "predicted period", "hops per byte", "bytes between PEs", "busiest link", "migrations", "time of migrations, predicted", "strategy time"];
+  const kept = heads.map((_, at) => at === 0 || rows.some((row) => row[at].value !== -Infinity));
+  const only = (row) => row.filter((_, at) => kept[at]);
+  return make("div", { class: "heads whole" }, table("placements", only(heads), rows.map(only), 200, (i) => (i === state.after ? { "aria-current": "true" } : {})));
+}
+/** What the page says of the placement after, besides the lead, which has what it says of the recommended one. */
+function sentencesOfAfter(hasTime) {
+  const isInLead = (sentence) => state.after === data.recommended && data.sentences[0].includes(sentence);
+  return [
+    ...after().sentences.filter((sentence) => !isInLead(sentence)).map((sentence) => `${after().name}: ${sentence}`),
+    hasTime ? "" : paysAfter(),
+    data.fixed_senders_part >= 0.5 ? `${percentText(data.fixed_senders_part)} of the bytes between objects are sent by objects that cannot move. A strategy can only bring their receivers nearer.` : "",
+  ].filter(Boolean);
+}
 const summary = {
   id: "summary", title: "Overview",
   // The lead of the page has the first sentence.
   exists: () => data.placements.length > 0 || data.sentences.length > 1 || !data.timeline,
   draw(section) {
-    data.sentences.slice(1).forEach((sentence) => section.append(make("p", {}, sentence)));
-    if (!data.placements.length) return "";
-    // The lead has that of the recommended one.
-    const isInLead = (sentence) => state.after === data.recommended && data.sentences[0].includes(sentence);
-    after().sentences.filter((sentence) => !isInLead(sentence)).forEach((sentence) => section.append(make("p", {}, `${after().name}: ${sentence}`)));
-    if (data.fixed_senders_part >= 0.5) section.append(make("p", {}, `${percentText(data.fixed_senders_part)} of the bytes between objects are sent by objects that cannot move. A strategy can only bring their receivers nearer.`));
-    const isSum = data.placements.some((it) => it.totals), hasOthers = data.placements.length > 1, hasLoads = loads.exists();
-    const rows = data.placements.map((it, i) => {
-      const shown = i ? it.name : nameBefore();
-      const name = !hasOthers ? it.name : make("span", {}, make("button", { onclick: () => choose(i), "aria-label": `Show ${shown} in all panels` }, shown),
-        i === data.recommended ? make("span", { class: "mark" }, " ★ recommended") : "");
-      const m = (isSum ? it.totals : it.metrics) || {}, time = isSum ? it.total_strategy_seconds : it.strategy_seconds;
-      return [name, cell(hasLoads ? m.max_load_seconds : null, loadText), cell(m.phases_seconds, loadText), cell(hasLoads ? m.imbalance : null, (x) => (x + 1).toFixed(3)),
-        cell(m.step_seconds, secondsText), cell(m.hops_per_byte, (x) => x.toFixed(3)), cell(m.remote_bytes, bytesText),
-        cell(m.max_link_bytes, bytesText), cell(i ? m.migrations : null, String), cell(i ? m.migration_seconds : null, secondsText), cell(time, secondsText)];
-    });
-    const heads = [hasOthers ? "strategy" : "placement", "largest load", "slowest PE, all phases", "max/avg", isSum ? "predicted time" : "predicted period", "hops per byte", "bytes between PEs", "busiest link", "migrations", "time of migrations, predicted", "strategy time"];
-    const kept = heads.map((_, at) => at === 0 || rows.some((row) => row[at].value !== -Infinity));
-    const only = (row) => row.filter((_, at) => kept[at]);
+    const hasPlacements = data.placements.length > 0, isSum = data.placements.some((it) => it.totals);
+    const isTimed = hasPlacements && (before().metrics.step_seconds ?? null) !== null;
     if (isSum) section.append(make("h3", {}, `Sums over ${countText(data.steps.steps, "step")}`));
-    section.append(make("div", { class: "heads whole" }, table("placements", only(heads), rows.map(only), 200, (i) => (i === state.after ? { "aria-current": "true" } : {}))));
-    const isTimed = (before().metrics.step_seconds ?? null) !== null;
-    if (!isTimed && !isSum && paysAfter()) section.append(make("p", {}, paysAfter()));
-    if (data.recommended !== null) section.append(make("p", { class: "note" }, isTimed
-      ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
-      : "Recommended by a rule of thumb, because no costs of messages were recorded. It compares placements with at most 5 % more load than the least, of which the first 1 % does not count: 1 % of load weighs as much as 10 % of hop-bytes, and as much as moving all objects. The time of strategies does not count."));
-    if (hasOthers) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
+    else if (data.run_steps.length > 1 && data.step !== null) section.append(make("h3", {}, `Step ${data.step}`));
+    if (hasPlacements) section.append(placementsTable(isSum));
+    section.append(...[...data.sentences.slice(1), ...(hasPlacements ? sentencesOfAfter(isTimed || isSum) : [])].map((sentence) => make("p", {}, sentence)));
     if (data.run_steps.length > 1) section.append(...runSteps());
-    data.refusals.forEach(([name, reason]) => section.append(make("p", { class: "note" }, `No answer from ${name}: ${reason}.`)));
+    const notes = data.refusals.map(([name, reason]) => `No answer from ${name}: ${reason}.`);
+    if (data.recommended !== null) notes.push(isTimed
+      ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
+      : "Recommended by a rule of thumb, because no costs of messages were recorded. It compares placements with at most 5 % more load than the least, of which the first 1 % does not count: 1 % of load weighs as much as 10 % of hop-bytes, and as much as moving all objects. The time of strategies does not count.");
+    section.append(...notes.map((note) => make("p", { class: "note" }, note)));
+    if (data.placements.length > 1) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
     return "";
   },
 };

@@ -181,11 +181,9 @@ fn objects_that_move_have_their_names_and_facts() {
     );
     assert_eq!(tab.text("document.querySelector('.moving th[aria-sort=descending]').textContent"), "load");
     assert_eq!(column(&mut tab, 0), names, "the table begins in this order");
-    let [before, after] = [0, 1].map(|placement| loads(&shown, placement));
-    let [from, to, facts] = [1, 2, 4].map(|at| column(&mut tab, at));
-    for (fact, (from, to)) in facts.iter().zip(from.iter().zip(&to)) {
-        let highest = |loads: &[f64]| loads[loaded_pe(from, &before)].max(loads[loaded_pe(to, &before)]);
-        assert_eq!(fact.starts_with('−'), highest(&after) < highest(&before), "{fact}");
+    let before = loads(&shown, 0);
+    for at in [1, 2] {
+        column(&mut tab, at).iter().for_each(|cell| _ = loaded_pe(cell, &before));
     }
     tab.has_no_problem();
 }
@@ -202,10 +200,13 @@ fn an_object_is_searched_or_chosen() {
         "{{ const it = document.querySelector('input[type=search]'); it.value = '{wanted}'; it.dispatchEvent(new Event('input')); }}"
     ));
     assert_eq!(column(&mut tab, 0)[0], wanted);
-    let [from, to] = [1, 2].map(|at| loaded_pe(&column(&mut tab, at)[0], &loads(&shown, 0)));
+    let [from, to] = [1, 2].map(|at| column(&mut tab, at)[0].clone());
+    let inside = |cell: &str| cell.replace(')', " before");
     let sentence = tab.text(said);
     assert!(sentence.starts_with(&format!("{wanted} (")), "{sentence}");
-    assert!(sentence.contains(&format!(" moves from PE {from} to PE {to}.")), "{sentence}");
+    for words in [format!(" moves from PE {}, ", inside(&from)), format!(" to PE {}, ", inside(&to))] {
+        assert!(sentence.contains(&words), "{words}: {sentence}");
+    }
     // Another object is chosen by its name.
     tab.value("{ const it = document.querySelector('input[type=search]'); it.value = ''; it.dispatchEvent(new Event('input')); }");
     assert!(tab.text(said).starts_with(&format!("{} (", names[0])));
@@ -225,33 +226,49 @@ fn the_reasons_of_moves_follow_from_the_loads() {
     let [before, after] = [0, 1].map(|placement| loads(&shown, placement));
     let average = before.iter().sum::<f64>() / before.len() as f64;
     let heaviest = after.iter().copied().fold(0.0, f64::max);
-    let places = |placement: usize| shown["placements"][placement]["pe_of"].as_array().expect("PEs");
-    let arrives_on = |pe: usize| (0..places(0).len()).any(|i| places(1)[i] == pe && places(0)[i] != pe);
+    let hops = &shown["placements"][1]["hop_bytes_by_move"];
     let all = tab.value(
-        "after().pe_of.map((pe, i) => [i, pe]).filter(([i, pe]) => pe !== before().pe_of[i]).map(([i]) => { \
+        "movedObjects(before(), after()).map((i) => { \
          const it = document.querySelector('input[type=search]'); it.value = objectName(i); it.dispatchEvent(new Event('input')); \
-         return [i, before().pe_of[i], after().pe_of[i], document.querySelector('.moving').previousElementSibling.textContent]; })",
+         const list = document.querySelector('.moving'), cells = [...list.querySelector('tbody tr').cells].map((it) => it.textContent); \
+         return [i, before().pe_of[i], list.previousElementSibling.textContent, cells[4], cells.at(-1)]; })",
     );
-    let mut needed = 0;
+    let mut counts = [0; 4];
     for object in all.as_array().expect("a list") {
-        let number = |at: usize| object[at].as_u64().expect("a number") as usize;
-        let (object_load, from, to) = (&shown["objects"]["load_seconds"][number(0)], number(1), number(2));
+        let [index, from] = [0, 1].map(|at| object[at].as_u64().expect("a number") as usize);
+        let [sentence, if_stayed, reason] = [2, 3, 4].map(|at| object[at].as_str().expect("a text"));
         // With the object in addition to what its PE has after the step.
-        let stayed = after[from] + object_load.as_f64().expect("a load");
-        let is_needed = stayed > after[from].max(after[to]) * 1.002;
-        let would_be_heaviest = stayed > heaviest * 1.002;
-        let reason = match (is_needed, before[from] < average) {
-            (true, false) => "with all moves both PEs stay below that: its load is a reason for this move",
-            (true, true) if would_be_heaviest && arrives_on(from) => {
-                "the move makes room for objects that arrive"
-            }
-            _ => "as far as loads go, it could stay",
+        let stayed = after[from] + shown["objects"]["load_seconds"][index].as_f64().expect("a load");
+        let percent: f64 = if_stayed
+            .replace('−', "-")
+            .trim_end_matches(" %")
+            .trim_start_matches(['+', '±'])
+            .parse()
+            .expect("a number");
+        assert!((stayed / average - 1.0 - percent / 100.0).abs() < 0.006, "{if_stayed}: {stayed}");
+        let is_nearer = hops[index].as_i64() < Some(0);
+        let of_load = match (stayed > heaviest * 1.002, before[from] > 1.002 * average) {
+            (true, true) => Some(0),
+            (true, false) => Some(1),
+            _ => None,
         };
-        let text = object[3].as_str().expect("a sentence");
-        assert!(text.contains(reason), "{reason}: {text}");
-        needed += u32::from(is_needed);
+        let kinds: Vec<usize> = of_load.into_iter().chain(is_nearer.then_some(2)).collect();
+        let names: Vec<&str> = kinds.iter().map(|&kind| ["load", "room", "distance"][kind]).collect();
+        let expected = if names.is_empty() { "none of these".to_string() } else { names.join(" and ") };
+        assert!(
+            reason == expected && sentence.ends_with(&format!(" Reason: {expected}.")),
+            "{reason}: {sentence}"
+        );
+        kinds.iter().for_each(|&kind| counts[kind] += 1);
+        counts[3] += u32::from(kinds.is_empty());
     }
-    assert!(needed > 0);
+    assert!(counts[0] > 0, "{counts:?}");
+    let summary = tab.text("document.querySelector('main section > p').textContent");
+    for (count, words) in
+        counts.iter().zip(["take load from", "make room for", "shorten the ways", "do none of these"])
+    {
+        assert_eq!(summary.contains(&format!("{count} {words}")), *count > 0, "{summary}");
+    }
     tab.has_no_problem();
 }
 

@@ -249,14 +249,18 @@ fn where_few_objects_send_rows_are_only_these() {
     assert_eq!(tab.colour(0, x, y)[3], 0, "task 0 sends nothing to itself");
     let text = tab.text("document.querySelector('main').innerText");
     for words in [
-        "Rows are only the objects that send (1 of 8). By placement, orange frames have the messages between objects on one PE",
+        "Rows are only the objects that send (1 of 8).",
+        "On the diagonal between PEs: bytes that stay on a PE.",
         "borders of nodes.",
     ] {
         assert!(text.contains(words), "{text}");
     }
-    // Tasks 0 and 1 are on PE 0: a frame around the first two columns of the mapping.
-    let frame = tab.colour(2, 44.0, 44.0 + 190.0);
-    assert!(frame[3] == 255, "{frame:?}");
+    // PE 0 has tasks 0 and 1, and sends most to PE 1, which has task 2; the mapping has four rows of PEs.
+    let cell = |row: f64, column: f64| (44.0 + (column + 0.5) * 95.0, 44.0 + (row + 0.5) * 95.0);
+    check(&mut tab, 2, cell(0.0, 1.0), VIRIDIS);
+    check(&mut tab, 2, cell(0.0, 0.0), FEWEST);
+    let (x, y) = cell(1.0, 0.0);
+    assert_eq!(tab.colour(2, x, y)[3], 0, "PE 1 sends nothing");
     tab.has_no_problem();
 }
 

@@ -164,7 +164,7 @@ fn names_without_a_format_are_bad_usage() {
     sandbox.run(&format!("{map} map.svg")).failed(2, &["map.svg", "ends neither in .html nor in .json"]);
     sandbox.run(&format!("{map} map.json")).result();
     let document: Value = serde_json::from_str(&sandbox.text("map.json")).expect("JSON");
-    assert_eq!((&document["version"], &document["topology"]), (&3.into(), &"torus:4x4".into()));
+    assert_eq!((&document["version"], &document["topology"]), (&4.into(), &"torus:4x4".into()));
 }
 
 #[test]
