@@ -108,7 +108,7 @@ pub struct Pes {
     pub nodes: Vec<u32>,
     /// 0, or what begins with this PE: 1 is a node, 2 is one of the largest parts of the machine.
     pub borders: Vec<u8>,
-    /// What these parts are, such as `nodes` or `parts of height 2`; empty if there are none.
+    /// What these parts are, such as `nodes` or `switches of height 2`; empty if there are none.
     pub largest_parts: String,
 }
 

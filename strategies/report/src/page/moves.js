@@ -56,7 +56,7 @@ function moveText(i, was, is) {
   const [from, to] = [was, is].map((it) => it.pe_of[i]), hasAverage = was.metrics.average_load_seconds > 0;
   const loaded = (pe) => hasAverage ? `${peName(pe)} (${againstAverage(was, was.load_seconds[pe])} before, ${againstAverage(is, is.load_seconds[pe])} after)` : peName(pe);
   const stayed = loadIfStayed(i, was, is), most = stayed > 1.002 * is.metrics.max_load_seconds ? ", more than any PE has after all migrations" : "";
-  const hops = is.hop_bytes_by_move[i], less = hops === 0 ? "the same" : `${bytesText(Math.abs(hops))} ${hops < 0 ? "more" : "fewer"}`;
+  const hops = is.hop_bytes_by_move[i], less = hops === 0 ? "the same" : `${hops < 0 ? "higher" : "lower"} by ${bytesText(Math.abs(hops))}`;
   const otherwise = [...(hasAverage ? [`PE ${from} would have ${againstAverage(is, stayed)}${most}`] : []), ...(hops === undefined ? [] : [`hop-bytes would be ${less}`])];
   const stay = otherwise.length ? ` If it alone had stayed, ${otherwise.join(", and ")}. Reason: ${reasonText(reasonsOf(i, was, is))}.` : "";
   return `${objectName(i)} (${loadText(data.objects.load_seconds[i])}) moves from ${loaded(from)} to ${loaded(to)}.${stay}`;
