@@ -152,12 +152,13 @@ impl RunReport {
             },
             command,
         ]);
-        let shown = run_steps.iter().find(|it| it.step == step.step && it.strategy.is_some());
-        if let Some(shown) = shown {
+        let shown = run_steps.iter().position(|it| it.step == step.step && it.strategy.is_some());
+        if let Some(at) = shown {
+            let text = delivered(&run_steps[at], run_steps.get(at + 1));
             // A prediction that clearly did not come true must not stand alone.
-            match grew(shown) {
-                true => data.sentences[0] += &format!(" But {}", lower(&delivered(shown))),
-                false => data.sentences.push(delivered(shown)),
+            match grew(&run_steps[at]) {
+                true => data.sentences[0] += &format!(" But {}", lower(&text)),
+                false => data.sentences.push(text),
             }
         }
         if !is_charged && step.strategy.is_some() {
@@ -236,6 +237,9 @@ fn overall(steps: &[RunStep]) -> Option<String> {
     Some(text)
 }
 
+/// The part by which the largest load after a step must differ from the one that was computed for it, to be named.
+const LOADS: f64 = 0.01;
+
 /// The part of the time between sync points by which it must be longer after a step to be named first: times of threads vary.
 const LONGER: f64 = 0.05;
 
@@ -259,8 +263,13 @@ fn worst(steps: &[RunStep], shown: u64) -> Option<String> {
     ))
 }
 
-/// What a step delivered, as far as that was measured.
-fn delivered(step: &RunStep) -> String {
+/// The largest load of a PE for each sync point: before (0) or after (1) a step, with the loads before it.
+fn largest_load(step: &RunStep, when: usize) -> f64 {
+    step.average_load_seconds * step.max_over_avg[when]
+}
+
+/// What a step delivered, as far as that was measured, and how far the loads were others than those before it.
+fn delivered(step: &RunStep, next: Option<&RunStep>) -> String {
     let Some(next_seconds) = step.next_seconds else {
         return format!(
             "The time between sync points was {} before this step; the time after it is not known.",
@@ -269,12 +278,20 @@ fn delivered(step: &RunStep) -> String {
     };
     let predicted =
         step.predicted_seconds.map(|it| format!(" Predicted from the loads before it were {}.", seconds(it)));
+    let [expected, became] = [largest_load(step, 1), next.map_or(0.0, |next| largest_load(next, 0))];
+    let changed = (became > 0.0 && (became / expected - 1.0).abs() >= LOADS).then(|| {
+        let [expected, became] = [expected, became].map(seconds);
+        format!(
+            " But loads changed: the largest one after it is {became}, where those before it gave {expected}."
+        )
+    });
     let did = if grew(step) { "grew: it was" } else { "was" };
     format!(
-        "The time between sync points {did} {} before this step, and {} after it, with the step itself.{}",
+        "The time between sync points {did} {} before this step, and {} after it, with the step itself.{}{}",
         seconds(step.period_seconds),
         seconds(next_seconds),
         predicted.unwrap_or_default(),
+        changed.unwrap_or_default(),
     )
 }
 
@@ -312,19 +329,28 @@ mod tests {
             next_seconds,
             ..RunStep::default()
         };
-        assert!(!grew(&step(None)) && delivered(&step(None)).ends_with("the time after it is not known."));
+        assert!(
+            !grew(&step(None)) && delivered(&step(None), None).ends_with("the time after it is not known.")
+        );
         let within = step(Some(1.04));
         assert!(
             !grew(&within)
-                && delivered(&within).starts_with("The time between sync points was 1.00 s before")
+                && delivered(&within, None).starts_with("The time between sync points was 1.00 s before")
         );
         let longer = step(Some(1.06));
         assert!(grew(&longer));
         assert_eq!(
-            delivered(&longer),
+            delivered(&longer, None),
             "The time between sync points grew: it was 1.00 s before this step, and 1.06 s after it, with the step itself. Predicted from \
              the loads before it were 500 ms."
         );
+        let [before, next] = [[2.0, 1.0], [1.25, 1.0]];
+        let loads = |max_over_avg| RunStep { average_load_seconds: 0.4, max_over_avg, ..longer.clone() };
+        let text = delivered(&loads(before), Some(&loads(next)));
+        let expected =
+            " But loads changed: the largest one after it is 500 ms, where those before it gave 400 ms.";
+        assert!(text.ends_with(expected), "{text}");
+        assert_eq!(delivered(&loads(before), Some(&loads([1.005, 1.0]))), delivered(&loads(before), None));
         let other = RunStep { step: 3, strategy: Some("GreedyLB".into()), ..longer };
         assert_eq!(worst(std::slice::from_ref(&other), 3), None, "another sentence names the shown step");
         assert_eq!(

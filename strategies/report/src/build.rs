@@ -97,8 +97,6 @@ impl<'a> Builder<'a> {
             let above = |part: f64| seconds.iter().filter(|&&it| it > 0.0 && it >= part * most).count();
             // Times that differ by rounding only are equal.
             placement.busiest_links = [1.0 - 1e-9, 0.95].map(above);
-            let busiest = seconds.iter().position(|&it| it > 0.0 && it == most);
-            placement.busiest_drawn = busiest.and_then(|link| self.drawing.drawn_of(link));
             placement.link_seconds =
                 self.drawing.seconds(&seconds).into_iter().map(|it| rounded(it, DIGITS)).collect();
             placement.matrix = Some(between_pes(database, pe_of, topology.pes()));

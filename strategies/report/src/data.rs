@@ -163,8 +163,6 @@ pub struct Placement {
     pub levels: Vec<(String, u64)>,
     /// By link of [`ReportData::machine`]: bytes over bandwidth.
     pub link_seconds: Vec<f64>,
-    /// The link of [`ReportData::machine`] that is the first of `top_links`; none if there is no such link.
-    pub busiest_drawn: Option<u32>,
     /// The number of links whose time is that of the busiest one, and at least 95 % of it. 0 if no message crosses a link.
     pub busiest_links: [usize; 2],
     /// The links with the longest times: (name, bytes, seconds).

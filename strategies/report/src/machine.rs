@@ -12,10 +12,11 @@ use crate::data::Machine;
 /// Of machines with more links, only the busiest are listed.
 const MAX_LINKS: usize = 1 << 17;
 
-/// The drawn links of a machine, and by link its drawn link.
+/// The drawn links of a machine.
 pub(crate) struct Drawing {
     pub(crate) machine: Machine,
     drawn: usize,
+    /// By link: its drawn link, if it is drawn.
     drawn_of: Vec<Option<u32>>,
 }
 
@@ -26,11 +27,6 @@ impl Drawing {
             _ => None,
         };
         found.unwrap_or(Drawing { machine: Machine::Links, drawn: 0, drawn_of: Vec::new() })
-    }
-
-    /// The drawn link of a link, if it is drawn.
-    pub(crate) fn drawn_of(&self, link: usize) -> Option<u32> {
-        self.drawn_of.get(link).copied().flatten()
     }
 
     /// By drawn link: the time of its busiest cable.

@@ -200,11 +200,8 @@ fn of_links(best: &Row, replay: &Replay, steps: usize) -> Option<String> {
     let bytes_of_link = best.after.communication?.max_link_bytes? as f64;
     // Sums over steps have the same ratio.
     let is_assumed = (bytes_of_link / of_link / DEFAULT_BANDWIDTH - 1.0).abs() < 1e-9;
-    let bandwidth = bytes(DEFAULT_BANDWIDTH as u64);
-    let assumed = match is_assumed {
-        true => format!(" (each link is assumed to have {bandwidth}/s; --topology can give bandwidths)"),
-        false => String::new(),
-    };
+    let bandwidth = |bytes_per_second: f64| format!("{}/s", bytes(bytes_per_second as u64));
+    let default = bandwidth(DEFAULT_BANDWIDTH);
     let rows = replay.strategies.iter().map(|row| (name_of(row), &row.after));
     let before = replay.may_keep.then_some(("the placement before", &replay.before));
     let shortest = before.into_iter().chain(rows).min_by(|(_, a), (_, b)| {
@@ -214,15 +211,33 @@ fn of_links(best: &Row, replay: &Replay, steps: usize) -> Option<String> {
     let [own_link, own_load] = [of_link, of_load].map(seconds);
     Some(match better {
         Some((name, metrics)) => {
-            let [link, load] = [link(metrics), metrics.slowest_seconds()].map(seconds);
+            let (link_seconds, load_seconds) = (link(metrics), metrics.slowest_seconds());
+            // With this bandwidth, the busiest link of `best` needs as long as the slowest PE of the other placement.
+            let (when, at) = match is_assumed && load_seconds > of_load {
+                true => (
+                    format!(
+                        "If links have less than {}",
+                        bandwidth(DEFAULT_BANDWIDTH * of_link / load_seconds)
+                    ),
+                    format!("with the assumed {default} (--topology can give bandwidths), "),
+                ),
+                false => ("If messages limit the program".into(), String::new()),
+            };
+            let [link, load] = [link_seconds, load_seconds].map(seconds);
             format!(
-                "If messages limit the program, {name} is better: its busiest link needs {link} instead of {own_link}{all}{assumed}, \
-                 and its slowest PE {load} instead of {own_load}."
+                "{when}, {name} is better: {at}its busiest link needs {link} instead of {own_link}{all}, and its slowest PE {load} \
+                 instead of {own_load}."
             )
         }
-        None => format!(
-            "Messages may limit the program: the busiest link needs {own_link}{all}{assumed}, and the slowest PE {own_load}."
-        ),
+        None => {
+            let assumed = match is_assumed {
+                true => format!(" (each link is assumed to have {default}; --topology can give bandwidths)"),
+                false => String::new(),
+            };
+            format!(
+                "Messages may limit the program: the busiest link needs {own_link}{all}{assumed}, and the slowest PE {own_load}."
+            )
+        }
     })
 }
 
@@ -397,8 +412,13 @@ mod tests {
             |rows: &[Row], periods| of_links(&rows[0], &replay(rows, &before), periods).unwrap_or_default();
         assert_eq!(
             of(&[best.clone(), other.clone()], 1),
-            "If messages limit the program, 1.2-150-1 is better: its busiest link needs 1.10 s instead of 2.00 s (each link is assumed to have \
-             1.00 GB/s; --topology can give bandwidths), and its slowest PE 1.20 s instead of 1.00 s."
+            "If links have less than 1.67 GB/s, 1.2-150-1 is better: with the assumed 1.00 GB/s (--topology can give bandwidths), its busiest \
+             link needs 1.10 s instead of 2.00 s, and its slowest PE 1.20 s instead of 1.00 s."
+        );
+        let known = of(&[with(1.0, 100, 2.0, 1e10), with(1.2, 150, 1.1, 1e10)], 1);
+        assert!(
+            known.starts_with("If messages limit the program, 1.2-150-1 is better: its busiest link"),
+            "{known}"
         );
         let given = of(&[with(1.0, 100, 2.0, 1e10)], 3);
         assert_eq!(
@@ -408,7 +428,10 @@ mod tests {
         );
         let still = replay(&[with(1.0, 100, 4.0, 1e9)], &before);
         let text = of_links(&still.strategies[0], &still, 1).unwrap_or_default();
-        assert!(text.contains("the placement before is better: its busiest link needs 500 ms"), "{text}");
+        assert!(
+            text.contains("If links have less than 1.33 GB/s, the placement before is better: "),
+            "{text}"
+        );
         let forbidden = Replay { may_keep: false, ..still };
         let text = of_links(&forbidden.strategies[0], &forbidden, 1).unwrap_or_default();
         assert!(!text.contains("better"), "{text}");

@@ -253,7 +253,9 @@ fn explain_uses_the_names_of_hosts_switches_and_levels() {
         "SwitchName=s1 Nodes=a[1-2]\nSwitchName=s2 Nodes=b[1-2]\nSwitchName=top Switches=s[1-2]\n",
     );
     let output = sandbox.run("explain --graph ring:4 --topology slurm:t.conf --mapping one").result();
-    for phrase in ["a1 - b1", "below one of 2 switches of height 1", "switch s1 -> switch top", "a2 -> switch s1"] {
+    for phrase in
+        ["a1 - b1", "below one of 2 switches of height 1", "switch s1 -> switch top", "a2 -> switch s1"]
+    {
         assert!(output.contains(phrase), "`{output}` does not contain `{phrase}`");
     }
     let output = sandbox.run("explain --graph ring:4 --topology torus:2x2*tree:2 --mapping one").result();

@@ -107,9 +107,11 @@ const steps = {
       ...maps.flatMap(([heat]) => [cell(heat.scales[c], loadText), cell(heat.max_over_avg[c], (ratio) => ratio.toFixed(3))])]);
     section.append(legend("cividis", loadText(low), loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (hasOthers ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
       table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `max/avg ${when}`])], rows())));
-    const text = (x) => x.toFixed(3), most = maps.map(([heat], k) => `${text(largest(heat.max_over_avg))} ${["before a step", "after it"][k]}`);
-    const end = `${text(maps.at(-1)[0].max_over_avg.at(-1))} ${["before", "after"][maps.length - 1]} the last`;
-    return `max/avg is ${text(data.steps.max_over_avg[0])} before the first step and ${end}. Over all steps, it is at most ${most.join(" and ")}.`;
+    const heat = data.steps, ratio = (c) => heat.max_over_avg[c].toFixed(3), heaviest = (c) => columnOf(heat, c).indexOf(largest(columnOf(heat, c)));
+    const measured = heat.columns.length <= 8
+      ? `max/avg before each step, with the heaviest ${heat.pes_per_row > 1 ? "PEs" : "PE"}: ${heat.columns.map((_, c) => `${ratio(c)} (${rowName(heat, heaviest(c))})`).join(", ")}.`
+      : `max/avg is ${ratio(0)} before the first step, ${ratio(last)} before the last, and at most ${largest(heat.max_over_avg).toFixed(3)}.`;
+    return `${measured}${maps.length > 1 ? ` Computed after the last step, from the loads before it: ${maps[1][0].max_over_avg.at(-1).toFixed(3)}.` : ""}`;
   },
 };
 /** The picture and the table of a timeline, whose name is empty if it is the only one. */

@@ -1,14 +1,17 @@
 // Panel 4: the machine, its links coloured by bytes over bandwidth on one scale.
 /** The coordinates of the shown slice in the dimensions beyond the third; empty until it is chosen. */
 let slice = [];
-/** The drawn link that heads of pictures name; none without bytes, if it is not drawn, or if many links are as busy. */
-const busiestLink = (it) => it.busiest_links[0] <= 8 ? it.busiest_drawn ?? -1 : -1;
+/** The drawn links that are as busy as the busiest one; none if that is not drawn. */
+const busiestDrawn = (it) => [...it.link_seconds.keys()].filter((i) => it.link_seconds[i] && it.link_seconds[i] === it.top_links[0][2]);
+/** Those that have a frame, unless there are many. */
+const framed = (it) => new Set(it.busiest_links[0] <= 8 ? busiestDrawn(it) : []);
 /** The busiest link and its time; of several, their number and one of them; then the number of those that are nearly as busy. */
 function busiestWords({ top_links, busiest_links: [equal, close] }) {
   if (!top_links.length) return "no message crosses a link";
-  const [link, , most] = top_links[0];
+  const [link, , most] = top_links[0], names = top_links.slice(0, equal).map(([name]) => name);
   const further = close > equal ? `; ${close - equal} more within 5 %` : "";
-  return equal > 1 ? `${equal} busiest links, such as ${link}, ${secondsText(most)} each${further}` : `busiest: ${link}, ${secondsText(most)}${further}`;
+  const several = equal > 3 ? `${equal} busiest links, such as ${link}` : `busiest: ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  return equal > 1 ? `${several}, ${secondsText(most)} each${further}` : `busiest: ${link}, ${secondsText(most)}${further}`;
 }
 /** Marks what is between two corners as the busiest link. */
 function markBusiest(context, x, y, wide, high) {
@@ -26,7 +29,7 @@ const coordinates = (node) => data.machine.sizes.map((size) => {
 });
 /** The slice in which the busiest link begins. */
 function busiestSlice(it) {
-  return coordinates(data.machine.from[it.busiest_drawn] || 0).slice(3);
+  return coordinates(data.machine.from[busiestDrawn(it)[0]] || 0).slice(3);
 }
 const sliceName = () => slice.length ? `, slice ${slice.map((at, k) => `${at} of dimension ${k + 4}`).join(", ")}` : "";
 /** One selector for each dimension beyond the third. */
@@ -117,16 +120,12 @@ function gridNote({ isFolded, depth, isSmall }) {
 }
 function gridPicture(it, top, name) {
   const layout = gridLayout(), { inner, w, h, depth, first, across, down, side, isSmall, lift, place, square } = layout;
-  const { lines, squares, all } = linksOfSlice(it, layout), most = busiestLink(it), { from, to } = data.machine;
+  const { lines, squares, all } = linksOfSlice(it, layout), { from, to } = data.machine;
   // Without the space behind the last slices, but for the links around the torus.
   const width = Math.round((across * (w + 1) - 0.55) * side), height = Math.round(lift + (down * (h + 1) - 0.55) * side);
   const draw = (context) => {
     context.lineWidth = Math.max(1.5, 0.14 * side);
-    let corners;
-    for (const i of lines) {
-      const ends = drawLine(context, i, hot(it.link_seconds[i], top), layout);
-      if (i === most) corners = ends;
-    }
+    const ends = new Map(lines.map((i) => [i, drawLine(context, i, hot(it.link_seconds[i], top), layout)]));
     const edge = square + (isSmall ? 0 : Math.max(1, 0.06 * side)), back = variable("--back"), grey = variable("--node");
     for (let node = 0; node < inner; node++) {
       const [x, y] = place(node);
@@ -135,12 +134,14 @@ function gridPicture(it, top, name) {
       context.fillStyle = squares.get(node) ? hot(squares.get(node), top) : grey;
       context.fillRect(x - square / 2, y - square / 2, square, square);
     }
-    if (corners) {
-      const [left, right, upper, lower] = [0, 1].flatMap((k) => corners.map((corner) => corner[k]).sort((a, b) => a - b)), half = Math.max(0.75, 0.07 * side);
-      markBusiest(context, left - half, upper - half, right - left + 2 * half, lower - upper + 2 * half);
-    } else if (from[most] >= first && from[most] < first + inner) {
-      const [x, y] = place(from[most] - first);
-      markBusiest(context, x - square / 2, y - square / 2, square, square);
+    for (const i of framed(it)) {
+      if (ends.has(i)) {
+        const [left, right, upper, lower] = [0, 1].flatMap((k) => ends.get(i).map((end) => end[k]).sort((a, b) => a - b)), half = Math.max(0.75, 0.07 * side);
+        markBusiest(context, left - half, upper - half, right - left + 2 * half, lower - upper + 2 * half);
+      } else if (from[i] >= first && from[i] < first + inner) {
+        const [x, y] = place(from[i] - first);
+        markBusiest(context, x - square / 2, y - square / 2, square, square);
+      }
     }
     drawNumbers(context, layout);
   };
@@ -160,9 +161,9 @@ const leafKind = () => data.machine.of_nodes ? "nodes" : "PEs";
 function treePicture(it, top, name) {
   const m = data.machine, leaves = m.leaves.length, row = 44, left = 104, wide = 560 - left, levels = m.starts.length;
   const index = new Map(m.level.map((level, i) => [`${level}/${m.vertex[i]}/${m.up[i]}`, i]));
-  const most = busiestLink(it), labels = middles(leaves, (leaf) => m.leaves[leaf]);
+  const most = framed(it), labels = middles(leaves, (leaf) => m.leaves[leaf]);
   const draw = (context) => {
-    let framed;
+    const frames = [];
     m.starts.forEach((starts, level) => [true, false].forEach((up) => {
       const y = level * row + (up ? 1 : row / 2), high = row / 2 - 2;
       // Where vertices are narrower than half a pixel, a column shows the busiest of them.
@@ -172,12 +173,12 @@ function treePicture(it, top, name) {
         if (i === undefined) continue;
         const [x, end] = [starts[vertex], starts[vertex + 1]].map((leaf) => left + wide * leaf / leaves);
         const at = end - x < 0.5 ? Math.floor(2 * x) / 2 : x, there = columns.get(at);
-        if (!there || it.link_seconds[i] > there.seconds) columns.set(at, { seconds: it.link_seconds[i], isMost: i === most, width: Math.max(0.5, end - x - (end - x > 4 ? 1 : 0)) });
+        if (!there || it.link_seconds[i] > there.seconds) columns.set(at, { seconds: it.link_seconds[i], isMost: most.has(i), width: Math.max(0.5, end - x - (end - x > 4 ? 1 : 0)) });
       }
       for (const [x, { seconds, width, isMost }] of columns) {
         context.fillStyle = hot(seconds, top);
         context.fillRect(x, y, width, high);
-        if (isMost) framed = [x, y, width, high];
+        if (isMost) frames.push([x, y, width, high]);
       }
       context.fillStyle = variable("--dim");
       context.font = "12px system-ui, sans-serif";
@@ -187,7 +188,7 @@ function treePicture(it, top, name) {
     context.font = "11px system-ui, sans-serif";
     m.starts.forEach((_, level) => context.fillText(m.names[level], 2, level * row + row / 2 + 4));
     labelAxes(context, [left, levels * row + 18, wide, 0], labels, []);
-    if (framed) markBusiest(context, ...framed);
+    frames.forEach((frame) => markBusiest(context, ...frame));
   };
   const at = (leaf, level) => {
     const vertex = m.starts[level].findIndex((_, v) => leaf < m.starts[level][v + 1]);
@@ -199,15 +200,14 @@ function treePicture(it, top, name) {
 /** What the rows of the picture are, and how switches are called. */
 function treeNote() {
   const names = pair().flatMap(([it]) => it.top_links.map(([link]) => link.match(/switch (\d+)\.(\d+)(?:\.(\d+))?/))).filter(Boolean);
-  const called = names.slice(0, 1).map(([name, height, part, number]) => ` The name ${name} means ${number ? `switch ${number} of ` : "that of "}part ${part} of height ${height}.`);
-  return `A row: the links above ${leafKind()}, or above the parts of a height; ↑ up, ↓ down. Parallel cables have the colour of the busiest one. Grey: no bytes. Numbers: ${leafKind()}.${called.join("")}`;
+  const called = names.slice(0, 1).map(([name, height, part, number]) => ` The name ${name} means height ${height}, part ${part}${number ? `, switch ${number}` : ""}; a part is all switches of a height above the same ${leafKind()}.`);
+  return `A row: the links above ${leafKind()}, or above the switches of a height; ↑ up, ↓ down. Parallel cables have the colour of the busiest one. Grey: no bytes. Numbers: ${leafKind()}.${called.join("")}`;
 }
 
 /** Groups that send over groups that receive, and a last row and column for the PEs of each group. */
 function groupPicture(it, top, name) {
   const m = data.machine, n = m.groups, left = margin, side = Math.max(2, Math.min(28, Math.floor(480 / (n + 2))));
   const size = left + (n + 1) * side, edge = (k) => left + k * side;
-  const most = busiestLink(it);
   const cells = new Map(m.from.map((from, i) => [from * (n + 1) + m.to[i], it.link_seconds[i]]));
   const draw = (context) => {
     for (const [at, seconds] of cells) {
@@ -218,7 +218,7 @@ function groupPicture(it, top, name) {
     context.fillStyle = variable("--text");
     context.fillRect(edge(n) - 1, left, 1, size - left);
     context.fillRect(left, edge(n) - 1, size - left, 1);
-    if (most >= 0) markBusiest(context, edge(m.to[most]), edge(m.from[most]), side - 1, side - 1);
+    framed(it).forEach((i) => markBusiest(context, edge(m.to[i]), edge(m.from[i]), side - 1, side - 1));
     context.font = "11px system-ui, sans-serif";
     const every = Math.ceil(18 / side);
     for (let k = 0; k <= n; k += k === n || k + every < n ? every : n - k) {
@@ -303,7 +303,7 @@ const machine = {
     section.append(holder);
     if (note) section.append(make("p", { class: "note" }, note()));
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
-    if (layout !== "links") section.append(...(pair().some(([it]) => busiestLink(it) >= 0) ? [make("p", { class: "note" }, "Frame: the busiest link, or one of several. If more than 8 links are equally busy, there is no frame.")] : []), asText("Links by kind as a table", kindTable));
+    if (layout !== "links") section.append(...(pair().some(([it]) => framed(it).size) ? [make("p", { class: "note" }, "Frames: the busiest links. If more than 8 are equally busy, there are none.")] : []), asText("Links by kind as a table", kindTable));
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
     // A weight has no unit.
     const most = largest(after().load_seconds), name = spoken(after(), after().name);
@@ -311,7 +311,7 @@ const machine = {
       ? ` ${secondsText(busiest(after()))}${name} is more than the largest load (${loadText(most)}), so messages may take longer than work${data.assumed_bandwidth ? ", if links are that slow" : ""}.`
       : ` ${secondsText(busiest(after()))}${name} is ${percentText(busiest(after()) / most)} of the largest load (${loadText(most)}): if messages and work overlap, work decides.`;
     const verdict = !data.weights && most > 0 ? slow() : "";
-    const isRecorded = ["before", "as recorded", "in blocks"].includes(before().name), period = isRecorded ? " for the messages of the period before the step" : "";
+    const isRecorded = ["before", "as recorded", "in blocks"].includes(before().name), period = isRecorded ? ` for the messages of the ${data.run_steps.length ? "period before the step" : "recorded period"}` : "";
     return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${period}${assumed}.${verdict}`;
   },
 };

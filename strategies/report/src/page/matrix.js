@@ -100,11 +100,23 @@ function sharesText() {
   const part = (it, bytes) => percentText(bytes / Math.max(1, it.metrics.total_bytes)), n = data.objects.array.length;
   const shares = pair().map(([it, name]) => `${part(it, it.metrics.remote_bytes)}${spoken(it, name)}`).join(", ");
   const of = data.senders.length ? `the ${countText(data.senders.length, "object")} that send${data.senders.length === 1 ? "s" : ""}` : countText(n, "object");
-  const senders = data.half_senders ? ` Half of the bytes between objects are sent by ${data.half_senders} of ${of}.` : "";
+  const senders = data.half_senders < 0.4 * (data.senders.length || n) ? ` Half of the bytes between objects are sent by ${data.half_senders} of ${of}.` : "";
   const fixed = data.fixed_senders_part > 0.005 ? ` ${percentText(data.fixed_senders_part)} are sent by objects that cannot move.` : "";
-  const levels = before().levels.map(([name], k) => `${name}: ${pair().map(([it]) => part(it, it.levels[k][1])).join(", ")}`);
-  const byLevel = levels.length > 2 ? ` By level of the machine${pair().length > 1 ? ", before and after" : ""}: ${levels.join("; ")}.` : "";
-  return `Share of bytes between PEs: ${shares}.${senders}${fixed}${byLevel}`;
+  const lists = pair().map(([it, name]) => [sendingPes(it), name, it]), few = lists.every(([pes]) => pes.length && pes.length <= 8 && 2 * pes.length < peCount());
+  const isSame = lists.every(([pes]) => pes.join() === lists[0][0].join()), named = (pes) => pes.length > 1 ? `PEs ${pes.slice(0, -1).join(", ")} and ${pes.at(-1)}` : `PE ${pes[0]}`;
+  const from = few ? ` All bytes are sent by ${isSame ? named(lists[0][0]) : lists.map(([pes, name, it]) => `${named(pes)}${spoken(it, name)}`).join(", ")}.` : "";
+  return `Share of bytes between PEs: ${shares}.${senders}${fixed}${from}`;
+}
+/** The PEs whose objects send, unless PEs share rows. */
+function sendingPes({ matrix: { gaps, rows, columns } }) {
+  let at = 0;
+  const cells = gaps.map((gap) => (at += gap));
+  return rows === peCount() ? [...new Set(cells.map((cell) => Math.floor(cell / columns)))] : [];
+}
+/** Which part of the bytes meets at each level of the machine. */
+function levelsTable() {
+  const part = (it, k) => cell(it.levels[k][1] / Math.max(1, it.metrics.total_bytes), percentText);
+  return table("bytes by level", ["bytes by level of the machine", ...pair().map(([it, name]) => spoken(it, name).trim() || "share")], before().levels.map(([name], k) => [name, ...pair().map(([it]) => part(it, k))]));
 }
 const matrix = {
   id: "matrix", title: "Communication",
@@ -113,6 +125,7 @@ const matrix = {
     const [tasks, ...placed] = [data.matrix, ...pair().map(([it]) => it.matrix)].map(cellsOf), { least, high, low, about } = scaleOf([tasks, ...placed]);
     const lines = machineLines(), holder = make("div", { class: "pair triple" }, objectsPicture(tasks, low, high));
     pair().forEach(([it, name], k) => holder.append(pesPicture(placed[k], spoken(it, name), lines.lines, low, high)));
+    if (before().levels.length > 2) section.append(levelsTable());
     section.append(least === high ? make("p", { class: "note" }, `${about}${bytesText(high)} in each cell with bytes.`)
       : legend("viridis", about + bytesText(low), about + bytesText(high), "bytes, logarithmic"), holder);
     if (data.heaviest_edges.length) section.append(asText(`The ${countText(data.heaviest_edges.length, "heaviest edge")} as a table`, heaviestEdges));

@@ -43,11 +43,12 @@ function migrationMatrix(moved, was, is) {
 
 /** The load of the PE that an object left, if it alone had stayed. */
 const loadIfStayed = (i, was, is) => is.load_seconds[was.pe_of[i]] + data.objects.load_seconds[i] / (data.pes.speeds[was.pe_of[i]] || 1);
+/** Whether a load is more than any PE has with a placement; loads have four digits. */
+const isAbove = (load, it) => load > 1.0002 * it.metrics.max_load_seconds;
 /** What the numbers say for the move of an object: its load, room for others, its distance. A strategy does not say why it moves one. */
 function reasonsOf(i, was, is) {
-  const from = was.pe_of[i], wouldBeMost = loadIfStayed(i, was, is) > 1.002 * is.metrics.max_load_seconds;
-  const hadTooMuch = was.load_seconds[from] > 1.002 * was.metrics.average_load_seconds;
-  return [...(wouldBeMost ? [hadTooMuch ? "load" : "room"] : []), ...(is.hop_bytes_by_move[i] < 0 ? ["distance"] : [])];
+  const ofLoad = isAbove(was.load_seconds[was.pe_of[i]], is) ? ["load"] : isAbove(loadIfStayed(i, was, is), is) ? ["room"] : [];
+  return [...ofLoad, ...(is.hop_bytes_by_move[i] < 0 ? ["distance"] : [])];
 }
 const reasonText = (reasons) => reasons.join(" and ") || "none of these";
 const hopsText = (bytes) => (bytes > 0 ? "+" : "") + bytesText(bytes).replace("-", "−");
@@ -55,7 +56,7 @@ const hopsText = (bytes) => (bytes > 0 ? "+" : "") + bytesText(bytes).replace("-
 function moveText(i, was, is) {
   const [from, to] = [was, is].map((it) => it.pe_of[i]), hasAverage = was.metrics.average_load_seconds > 0;
   const loaded = (pe) => hasAverage ? `${peName(pe)} (${againstAverage(was, was.load_seconds[pe])} before, ${againstAverage(is, is.load_seconds[pe])} after)` : peName(pe);
-  const stayed = loadIfStayed(i, was, is), most = stayed > 1.002 * is.metrics.max_load_seconds ? ", more than any PE has after all migrations" : "";
+  const stayed = loadIfStayed(i, was, is), most = isAbove(stayed, is) ? ", more than any PE has after all migrations" : "";
   const hops = is.hop_bytes_by_move[i], less = hops === 0 ? "the same" : `${hops < 0 ? "higher" : "lower"} by ${bytesText(Math.abs(hops))}`;
   const otherwise = [...(hasAverage ? [`PE ${from} would have ${againstAverage(is, stayed)}${most}`] : []), ...(hops === undefined ? [] : [`hop-bytes would be ${less}`])];
   const stay = otherwise.length ? ` If it alone had stayed, ${otherwise.join(", and ")}. Reason: ${reasonText(reasonsOf(i, was, is))}.` : "";
@@ -68,9 +69,9 @@ function reasonsText(moved, was, is) {
     const reasons = reasonsOf(i, was, is);
     (reasons.length ? reasons : ["none"]).forEach((reason) => { of[reason]++; });
   });
-  const texts = [[of.load, "take load from a PE with more than the average"], [of.room, "make room for objects that arrive"], [of.distance, "shorten the ways of messages"], [of.none, "do none of these"]];
-  const twice = of.load + of.room + of.distance + of.none > moved.length ? " (some do two of these)" : "";
-  return `Of the migrations, ${texts.filter(([n]) => n).map(([n, text]) => `${n} ${text}`).join(", ")}${twice}.`;
+  const texts = [[of.load, "load"], [of.room, "room for others"], [of.distance, "distance, compared with staying alone"], [of.none, "none of these"]];
+  const twice = of.load + of.room + of.distance + of.none > moved.length ? " (some have two)" : "";
+  return `Reasons${twice}: ${texts.filter(([n]) => n).map(([n, text]) => `${text}: ${n}`).join("; ")}.`;
 }
 
 /** A name without what people write in different ways. */
@@ -88,7 +89,7 @@ function movedTable(list, isExplained, explain, was, is) {
   const rows = list.slice(0, mostRows).map((i) => [{ value: i, text: () => make("button", { onclick: () => explain(i) }, objectName(i)) },
     loaded(was.pe_of[i]), loaded(is.pe_of[i]), cell(load[i], loadText), ...(hasAverage ? [cell(loadIfStayed(i, was, is), (x) => againstAverage(is, x))] : []),
     ...(hasHops ? [cell(is.hop_bytes_by_move[i], hopsText)] : []), reasonText(reasonsOf(i, was, is))]);
-  const heads = ["object", "from PE (load)", "to PE (load)", "load", ...(hasAverage ? ["load of its PE if it alone had stayed"] : []), ...(hasHops ? ["change of hop-bytes"] : []), "reason"];
+  const heads = ["object", "from PE (load)", "to PE (load)", "load", ...(hasAverage ? ["load of its PE if it alone had stayed"] : []), ...(hasHops ? ["change of hop-bytes by it alone"] : []), "reason"];
   return table("objects that move", heads, rows, 200, (at) => ({ "data-object": list[at], "aria-current": isExplained(list[at]) }));
 }
 /** The search, what it found and why it moves, and the table. */
@@ -129,14 +130,14 @@ const moves = {
     moved.sort((a, b) => load[b] - load[a]);
     section.append(make("div", { class: "pair wide" }, migrationMatrix(moved, was, is), movedList(moved, was, is)));
     section.append(make("p", { class: "note" }, [
-      "Loads are against the average; in parentheses: before.",
-      "If it alone had stayed: with all other migrations. The change of hop-bytes, too, is that by this migration alone.",
-      "Reasons: load, if its PE had more than the average and would have more than all PEs now if the object had stayed; room, if its PE would have so much, but had no more than the average, so that other objects need the room; distance, if hop-bytes fall.",
+      "Loads are against the average; in parentheses: before. If it alone had stayed: after all other migrations; the change of hop-bytes is that by this migration alone, too.",
+      "Reasons: load, if its PE had more before than any PE has after; else room, if its PE would have more than any PE has after; distance, if hop-bytes fall by its migration.",
     ].join(" ")));
     if (is.between.length > 1) section.append(fewerMigrations(is));
     else if (data.recommended !== null && state.after !== data.recommended && after().strategy_seconds !== null) section.append(make("p", { class: "note" },
       `What fewer migrations would give was computed for ${data.placements[data.recommended].name} only, which is recommended.`));
     const bytes = is.metrics.migrated_bytes;
-    return `${is.name} moves ${moved.length} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}. ${reasonsText(moved, was, is)}`;
+    const hops = [was, is].map((it) => it.metrics.hop_bytes), inAll = hops.every((x) => (x ?? null) !== null) ? ` All together: ${changeText(...hops)} hop-bytes.` : "";
+    return `${is.name} moves ${moved.length} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}.${inAll} ${reasonsText(moved, was, is)}`;
   },
 };

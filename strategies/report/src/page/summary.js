@@ -61,7 +61,8 @@ const summary = {
     const notes = data.refusals.map(([name, reason]) => `No answer from ${name}: ${reason}.`);
     if (data.recommended !== null) notes.push(isTimed
       ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
-      : "Recommended by a rule of thumb, because no costs of messages were recorded. It compares placements with at most 5 % more load than the least, of which the first 1 % does not count: 1 % of load weighs as much as 10 % of hop-bytes, and as much as moving all objects. The time of strategies does not count.");
+      : "Recommended by a rule of thumb, because no costs of messages were recorded. It compares the placements with at most 5 % more load than the least: 1 % of load weighs as much as 10 % of hop-bytes, and as much as moving all objects; loads up to 1 % above the least count as equal. The time of strategies does not count.");
+    if (hasPlacements && (before().metrics.hop_bytes ?? null) !== null) notes.push("Hop-bytes: bytes times the distance that they travel. Hops per byte: the mean of all bytes, with those that stay on a PE. max/avg: the largest load over the average.");
     section.append(...notes.map((note) => make("p", { class: "note" }, note)));
     if (data.placements.length > 1) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
     return "";
