@@ -10,6 +10,62 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
+/// Broadcasts by number, ascending; most are added in this order. A map would compile a tree for each type of messages.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Numbered<M>(VecDeque<(u32, M)>);
+
+impl<M> Default for Numbered<M> {
+    fn default() -> Self {
+        Numbered(VecDeque::new())
+    }
+}
+
+impl<M> Numbered<M> {
+    /// The number of broadcasts.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a broadcast, unless it is there.
+    pub(crate) fn insert(&mut self, number: u32, msg: M) {
+        let Err(at) = self.find(number) else { return };
+        self.0.push_back((number, msg));
+        for place in (at + 1..self.0.len()).rev() {
+            self.0.swap(place - 1, place);
+        }
+    }
+
+    /// Takes the broadcast with this number.
+    pub(crate) fn take(&mut self, number: u32) -> Option<M> {
+        let at = self.find(number).ok()?;
+        for place in (1..=at).rev() {
+            self.0.swap(place - 1, place);
+        }
+        self.pop_first().map(|(_, msg)| msg)
+    }
+
+    /// Takes the broadcast with the least number.
+    pub(crate) fn pop_first(&mut self) -> Option<(u32, M)> {
+        self.0.pop_front()
+    }
+
+    /// The same broadcasts, with messages that `copy` makes.
+    pub(crate) fn copied(&self, copy: impl Fn(&M) -> M) -> Self {
+        Numbered(self.0.iter().map(|(number, msg)| (*number, copy(msg))).collect())
+    }
+
+    /// The place of a broadcast, or where it would be.
+    fn find(&self, number: u32) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&number, |&(known, _)| known)
+    }
+}
+
 /// An element that left this PE.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
@@ -116,6 +172,17 @@ impl<M> Departures<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbered_broadcasts_are_ascending_and_taken_once() {
+        let mut numbered = Numbered::default();
+        for number in [5, 3, 9, 4, 3] {
+            numbered.insert(number, number * 10);
+        }
+        assert_eq!(numbered.copied(|msg| msg + 1).0, [(3, 31), (4, 41), (5, 51), (9, 91)]);
+        assert_eq!([5, 5, 9, 7].map(|number| numbered.take(number)), [Some(50), None, Some(90), None]);
+        assert_eq!((numbered.pop_first(), numbered.len()), (Some((3, 30)), 1));
+    }
 
     #[test]
     fn sends_missed_broadcasts_after_an_element_and_drops_them() {

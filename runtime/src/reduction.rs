@@ -144,9 +144,15 @@ impl<M> Pieces<M> {
         runs.into_iter().all(&mut follows) && end == u64::from(len)
     }
 
-    /// Sorts by rank. In a function of its own, because each place with a sort would compile it again for each type of messages.
+    /// Sorts by rank. Numbers are sorted in place of messages, because a sort of messages would be compiled for each type of them.
     fn sort(&mut self) {
-        self.0.sort_unstable_by_key(|piece| piece.start);
+        if self.0.is_sorted_by_key(|piece| piece.start) {
+            return;
+        }
+        let mut order: Vec<(u32, usize)> = self.0.iter().map(|piece| piece.start).zip(0..).collect();
+        order.sort_unstable();
+        let mut pieces: Vec<Option<Piece<M>>> = std::mem::take(&mut self.0).into_iter().map(Some).collect();
+        self.0.extend(order.into_iter().filter_map(|(_, at)| pieces[at].take()));
     }
 
     /// The contributions by rank, if none are combined.

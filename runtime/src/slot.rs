@@ -1,11 +1,12 @@
 //! An element and its runtime state, which migrates with the element.
 
+use crate::broadcast::Numbered;
 use crate::codec::State;
 use crate::load::Edges;
 use crate::reduction::Tally;
 use crate::section::SectionId;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// A message, with the slot of the receiver at the time of sending.
 pub(crate) struct Item<M> {
@@ -63,7 +64,7 @@ pub(crate) struct Extra<M> {
     #[serde(skip)]
     pub(crate) visited: bool,
     /// Broadcasts that the element missed while migrating and still has to receive, by number.
-    pub(crate) missed: BTreeMap<u32, M>,
+    pub(crate) missed: Numbered<M>,
     /// The message to deliver after load balancing.
     pub(crate) resume: Option<M>,
     /// Without a load balancer: whether the message of `at_sync` is still to be delivered, on this PE.
@@ -89,7 +90,7 @@ impl<M> Default for Extra<M> {
         Extra {
             pending: VecDeque::new(),
             visited: false,
-            missed: BTreeMap::new(),
+            missed: Numbered::default(),
             resume: None,
             syncing: false,
             edges: None,

@@ -1,7 +1,7 @@
 //! The elements of one array on one PE. Entry methods run only here, so load is measured only here.
 
 use crate::array::{Chare, ChareOrder, ChareSlot, Cx, Port};
-use crate::broadcast::Departures;
+use crate::broadcast::{Departures, Numbered};
 use crate::checkpoint::{ArrayIndex, Part};
 use crate::inbox::Bag;
 use crate::load::element_key;
@@ -14,7 +14,7 @@ use crate::tracer::Kept;
 use crate::waiting::Waiting;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 mod bound;
@@ -102,7 +102,7 @@ pub(crate) struct Elements<T: Chare> {
     early: FxHashMap<u32, Vec<T::Msg>>,
     /// The number of the next broadcast, and broadcasts that arrived early.
     broadcasts: u32,
-    ahead: BTreeMap<u32, T::Msg>,
+    ahead: Numbered<T::Msg>,
     departures: Departures<T::Msg>,
     /// Elements that arrived but wait for broadcasts they missed while migrating, or for the elements with which they are
     /// bound, with the epoch of their last migration. Messages treat them as still migrating.
@@ -136,7 +136,7 @@ impl<T: Chare> Elements<T> {
             bag: Bag::default(),
             early: FxHashMap::default(),
             broadcasts: 0,
-            ahead: BTreeMap::new(),
+            ahead: Numbered::default(),
             departures: Departures::default(),
             late: FxHashMap::default(),
             leaving: VecDeque::new(),

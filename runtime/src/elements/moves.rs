@@ -237,8 +237,7 @@ impl<T: Chare> Elements<T> {
 
 /// An element that `creator` creates. Its next reduction, barrier and broadcast are those of its creator.
 fn child<T: Chare>(creator: &ChareSlot<T>, rank: u32, chare: T) -> ChareSlot<T> {
-    let missed = creator.extra.iter().flat_map(|extra| &extra.missed);
-    let missed = missed.map(|(&number, msg)| (number, T::copy(msg))).collect();
+    let missed = creator.extra.as_ref().map(|extra| extra.missed.copied(T::copy)).unwrap_or_default();
     let extra = Extra { births: [birth(creator.rank, rank); 2], missed, ..Extra::default() };
     let &Slot { contributions, syncs, broadcasts, .. } = creator;
     Slot { contributions, syncs, broadcasts, extra: Some(Box::new(extra)), ..Slot::new(rank, chare) }

@@ -51,7 +51,7 @@ impl<T: Chare> Elements<T> {
                     return;
                 }
                 self.deliver_to_all(pe, msg);
-                while let Some(msg) = self.ahead.remove(&self.broadcasts) {
+                while let Some(msg) = self.ahead.take(self.broadcasts) {
                     self.deliver_to_all(pe, msg);
                 }
             }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::between::Between;
 use crate::heat::Heat;
 
-/// The version of the document.
+/// The version of the document. It rises where a field goes or changes its meaning; a new field does not raise it.
 pub const VERSION: u32 = 4;
 
 /// All numbers of a report.
