@@ -237,6 +237,9 @@ fn overall(steps: &[RunStep]) -> Option<String> {
     Some(text)
 }
 
+/// The part of the time between sync points from which on the time of a decision is named.
+const DECISION: f64 = 0.01;
+
 /// The part by which the largest load after a step must differ from the one that was computed for it, to be named.
 const LOADS: f64 = 0.01;
 
@@ -285,9 +288,15 @@ fn delivered(step: &RunStep, next: Option<&RunStep>) -> String {
             " But loads changed: the largest one after it is {became}, where those before it gave {expected}."
         )
     });
+    // Of several sync points, it would be a part of the first.
+    let is_one = next.is_some_and(|next| next.sync_points == 1);
+    let decision = match is_one && step.decision_seconds >= DECISION * next_seconds {
+        true => format!(", of which the decision took {}", seconds(step.decision_seconds)),
+        false => String::new(),
+    };
     let did = if grew(step) { "grew: it was" } else { "was" };
     format!(
-        "The time between sync points {did} {} before this step, and {} after it, with the step itself.{}{}",
+        "The time between sync points {did} {} before this step, and {} after it, with the step itself{decision}.{}{}",
         seconds(step.period_seconds),
         seconds(next_seconds),
         predicted.unwrap_or_default(),
@@ -351,6 +360,14 @@ mod tests {
             " But loads changed: the largest one after it is 500 ms, where those before it gave 400 ms.";
         assert!(text.ends_with(expected), "{text}");
         assert_eq!(delivered(&loads(before), Some(&loads([1.005, 1.0]))), delivered(&loads(before), None));
+        let slow = RunStep { decision_seconds: 0.02, ..loads(before) };
+        let after = |sync_points| delivered(&slow, Some(&RunStep { sync_points, ..RunStep::default() }));
+        assert!(
+            after(1).contains("with the step itself, of which the decision took 20.0 ms."),
+            "{}",
+            after(1)
+        );
+        assert!(after(2).contains("with the step itself."), "{}", after(2));
         let other = RunStep { step: 3, strategy: Some("GreedyLB".into()), ..longer };
         assert_eq!(worst(std::slice::from_ref(&other), 3), None, "another sentence names the shown step");
         assert_eq!(

@@ -212,22 +212,19 @@ fn of_links(best: &Row, replay: &Replay, steps: usize) -> Option<String> {
     Some(match better {
         Some((name, metrics)) => {
             let (link_seconds, load_seconds) = (link(metrics), metrics.slowest_seconds());
-            // With this bandwidth, the busiest link of `best` needs as long as the slowest PE of the other placement.
-            let (when, at) = match is_assumed && load_seconds > of_load {
-                true => (
-                    format!(
-                        "If links have less than {}",
-                        bandwidth(DEFAULT_BANDWIDTH * of_link / load_seconds)
-                    ),
-                    format!("with the assumed {default} (--topology can give bandwidths), "),
-                ),
-                false => ("If messages limit the program".into(), String::new()),
-            };
             let [link, load] = [link_seconds, load_seconds].map(seconds);
-            format!(
-                "{when}, {name} is better: {at}its busiest link needs {link} instead of {own_link}{all}, and its slowest PE {load} \
-                 instead of {own_load}."
-            )
+            let costs = format!(
+                "its busiest link needs {link} instead of {own_link}{all}, and its slowest PE {load} instead of {own_load}."
+            );
+            match is_assumed && load_seconds > of_load {
+                // With this bandwidth, the busiest link of `best` needs as long as the slowest PE of the other placement.
+                true => format!(
+                    "That is best if links have at least {}. With slower ones, {name} is: with {default}, which is assumed because \
+                     --topology gives no bandwidths, {costs}",
+                    bandwidth(DEFAULT_BANDWIDTH * of_link / load_seconds)
+                ),
+                false => format!("If messages limit the program, {name} is better: {costs}"),
+            }
         }
         None => {
             let assumed = match is_assumed {
@@ -412,8 +409,8 @@ mod tests {
             |rows: &[Row], periods| of_links(&rows[0], &replay(rows, &before), periods).unwrap_or_default();
         assert_eq!(
             of(&[best.clone(), other.clone()], 1),
-            "If links have less than 1.67 GB/s, 1.2-150-1 is better: with the assumed 1.00 GB/s (--topology can give bandwidths), its busiest \
-             link needs 1.10 s instead of 2.00 s, and its slowest PE 1.20 s instead of 1.00 s."
+            "That is best if links have at least 1.67 GB/s. With slower ones, 1.2-150-1 is: with 1.00 GB/s, which is assumed because --topology \
+             gives no bandwidths, its busiest link needs 1.10 s instead of 2.00 s, and its slowest PE 1.20 s instead of 1.00 s."
         );
         let known = of(&[with(1.0, 100, 2.0, 1e10), with(1.2, 150, 1.1, 1e10)], 1);
         assert!(
@@ -428,10 +425,7 @@ mod tests {
         );
         let still = replay(&[with(1.0, 100, 4.0, 1e9)], &before);
         let text = of_links(&still.strategies[0], &still, 1).unwrap_or_default();
-        assert!(
-            text.contains("If links have less than 1.33 GB/s, the placement before is better: "),
-            "{text}"
-        );
+        assert!(text.contains("at least 1.33 GB/s. With slower ones, the placement before is: "), "{text}");
         let forbidden = Replay { may_keep: false, ..still };
         let text = of_links(&forbidden.strategies[0], &forbidden, 1).unwrap_or_default();
         assert!(!text.contains("better"), "{text}");

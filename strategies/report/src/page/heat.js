@@ -111,7 +111,7 @@ const steps = {
     const measured = heat.columns.length <= 8
       ? `max/avg before each step, with the heaviest ${heat.pes_per_row > 1 ? "PEs" : "PE"}: ${heat.columns.map((_, c) => `${ratio(c)} (${rowName(heat, heaviest(c))})`).join(", ")}.`
       : `max/avg is ${ratio(0)} before the first step, ${ratio(last)} before the last, and at most ${largest(heat.max_over_avg).toFixed(3)}.`;
-    return `${measured}${maps.length > 1 ? ` Computed after the last step, from the loads before it: ${maps[1][0].max_over_avg.at(-1).toFixed(3)}.` : ""}`;
+    return `${measured}${maps.length > 1 ? ` With the same loads, the placement after the last step has ${maps[1][0].max_over_avg.at(-1).toFixed(3)}.` : ""}`;
   },
 };
 /** The picture and the table of a timeline, whose name is empty if it is the only one. */

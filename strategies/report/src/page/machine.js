@@ -114,8 +114,8 @@ function gridNote({ isFolded, depth, isSmall }) {
     ...(isFolded ? ["A row has 64 nodes of the line."] : []),
     ...(isFolded || sizes.length === 1 ? [] : [`Across: dimension 1; down: dimension 2${depth > 1 ? "; numbers of slices: dimension 3" : ""}.`]),
     ...(isSmall ? [] : ["Two lines side by side: the two directions of a cable, as traffic on the right."]),
-    ...(around ? ["Lines that end at a border: links around the torus."] : []),
-    "Grey: no bytes.",
+    ...(around ? ["Lines that end at a border: links around the torus, where they begin."] : []),
+    square ? "Grey: no bytes." : "Grey lines: no bytes.",
   ].join(" ");
 }
 function gridPicture(it, top, name) {
@@ -309,7 +309,7 @@ const machine = {
     const most = largest(after().load_seconds), name = spoken(after(), after().name);
     const slow = () => busiest(after()) > most
       ? ` ${secondsText(busiest(after()))}${name} is more than the largest load (${loadText(most)}), so messages may take longer than work${data.assumed_bandwidth ? ", if links are that slow" : ""}.`
-      : ` ${secondsText(busiest(after()))}${name} is ${percentText(busiest(after()) / most)} of the largest load (${loadText(most)}): if messages and work overlap, work decides.`;
+      : ` ${secondsText(busiest(after()))}${name} is ${percentText(busiest(after()) / most)} of the largest load (${loadText(most)}): if messages and work overlap, work takes longer.`;
     const verdict = !data.weights && most > 0 ? slow() : "";
     const isRecorded = ["before", "as recorded", "in blocks"].includes(before().name), period = isRecorded ? ` for the messages of the ${data.run_steps.length ? "period before the step" : "recorded period"}` : "";
     return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${period}${assumed}.${verdict}`;

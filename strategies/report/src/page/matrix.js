@@ -83,7 +83,7 @@ function objectsPicture(m, low, high) {
   const joined = sides.map((objects, side) => countText(Math.ceil(objects.length / [m.high, m.wide][side]), ["sender", "receiver"][side]));
   const only = sides.map((objects, side) => objects === everyone ? ""
     : ` ${["Rows are only the objects that send", "Columns are only the objects that receive"][side]} (${objects.length} of ${everyone.length}).`).join("");
-  return matrixPicture(m, "between objects, in their order", `Row: sender; column: receiver; numbers: positions of objects.${joined.join() === "1 sender,1 receiver" ? "" : ` A cell joins ${joined.join(" and ")}.`}${only}`,
+  return matrixPicture(m, "between objects, in their order", `Row: sender; column: receiver; numbers: objects by their place in the database.${joined.join() === "1 sender,1 receiver" ? "" : ` A cell joins ${joined.join(" and ")}.`}${only}`,
     labels, [], low, high, said);
 }
 /** The matrix between the PEs of a placement. */
@@ -130,7 +130,7 @@ const matrix = {
       : legend("viridis", about + bytesText(low), about + bytesText(high), "bytes, logarithmic"), holder);
     if (data.heaviest_edges.length) section.append(asText(`The ${countText(data.heaviest_edges.length, "heaviest edge")} as a table`, heaviestEdges));
     const far = before().distances.filter(([distance]) => distance > 0).length > 1 ? " PEs with close numbers may be far apart on the machine: Distances shows how far bytes travel." : "";
-    section.append(make("p", { class: "note" }, `On the diagonal between PEs: bytes that stay on a PE.${far}${linesNote(lines)}`));
+    section.append(make("p", { class: "note" }, `The diagonal of a matrix between PEs has the bytes that stay on a PE.${far}${linesNote(lines)}`));
     return sharesText();
   },
 };

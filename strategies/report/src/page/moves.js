@@ -69,9 +69,10 @@ function reasonsText(moved, was, is) {
     const reasons = reasonsOf(i, was, is);
     (reasons.length ? reasons : ["none"]).forEach((reason) => { of[reason]++; });
   });
-  const texts = [[of.load, "load"], [of.room, "room for others"], [of.distance, "distance, compared with staying alone"], [of.none, "none of these"]];
+  const texts = [[of.load, "load"], [of.room, "room for others"], [of.distance, "distance"], [of.none, "none of these"]];
   const twice = of.load + of.room + of.distance + of.none > moved.length ? " (some have two)" : "";
-  return `Reasons${twice}: ${texts.filter(([n]) => n).map(([n, text]) => `${text}: ${n}`).join("; ")}.`;
+  const nearer = of.distance ? " Distance: nearer to those it exchanges messages with than if it alone had stayed." : "";
+  return `Reasons${twice}: ${texts.filter(([n]) => n).map(([n, text]) => `${text}: ${n}`).join("; ")}.${nearer}`;
 }
 
 /** A name without what people write in different ways. */
@@ -104,8 +105,8 @@ function movedList(moved, was, is) {
   };
   const fill = () => {
     const text = plain(wanted).replace(/^#/, ""), ranks = text ? is.pe_of.map((_, i) => fit(i, text)) : [], best = largest(ranks);
-    const these = text ? moved.filter((i) => ranks[i]).sort((a, b) => ranks[b] - ranks[a]) : moved;
     const fitting = best ? ranks.flatMap((rank, i) => rank === best ? [i] : []) : [], moving = fitting.filter((i) => is.pe_of[i] !== was.pe_of[i]);
+    const these = text ? moved.filter((i) => ranks[i] === best) : moved;
     explained = undefined;
     list.replaceChildren(...(these.length ? [movedTable(these, (i) => i === explained, explain, was, is)] : []));
     found.textContent = fitting.length > 1 ? `${countText(fitting.length, "object")} fit ${wanted}; ${moving.length} of them move.` : "";
@@ -131,13 +132,13 @@ const moves = {
     section.append(make("div", { class: "pair wide" }, migrationMatrix(moved, was, is), movedList(moved, was, is)));
     section.append(make("p", { class: "note" }, [
       "Loads are against the average; in parentheses: before. If it alone had stayed: after all other migrations; the change of hop-bytes is that by this migration alone, too.",
-      "Reasons: load, if its PE had more before than any PE has after; else room, if its PE would have more than any PE has after; distance, if hop-bytes fall by its migration.",
+      "Reasons: load, if its PE had more before than any PE has after; else room, if its PE would have more than any PE has after; distance, if hop-bytes fall by its migration alone.",
     ].join(" ")));
     if (is.between.length > 1) section.append(fewerMigrations(is));
     else if (data.recommended !== null && state.after !== data.recommended && after().strategy_seconds !== null) section.append(make("p", { class: "note" },
       `What fewer migrations would give was computed for ${data.placements[data.recommended].name} only, which is recommended.`));
     const bytes = is.metrics.migrated_bytes;
-    const hops = [was, is].map((it) => it.metrics.hop_bytes), inAll = hops.every((x) => (x ?? null) !== null) ? ` All together: ${changeText(...hops)} hop-bytes.` : "";
-    return `${is.name} moves ${moved.length} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}.${inAll} ${reasonsText(moved, was, is)}`;
+    const hops = [was, is].map((it) => it.metrics.hop_bytes), inAll = hops.every((x) => (x ?? null) !== null) ? ` All moves together: hop-bytes ${changeText(...hops)}.` : "";
+    return `${is.name} moves ${moved.length} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}. ${reasonsText(moved, was, is)}${inAll}`;
   },
 };

@@ -17,7 +17,8 @@ function runSteps() {
 function paysAfter() {
   const slowest = (it) => it.metrics.phases_seconds ?? it.metrics.max_load_seconds;
   const saved = slowest(before()) - slowest(after()), takes = after().strategy_seconds;
-  if (!(saved > 0 && takes > saved)) return "";
+  // Where links take longer than work, less work does not make periods as much shorter.
+  if (!(saved > 0 && takes > saved) || after().metrics.max_link_seconds > slowest(after())) return "";
   return `${after().name} takes ${secondsText(takes)} and saves the slowest PE ${secondsText(saved)} in a period as long as the recorded one: that pays after ${countText(Math.ceil(takes / saved), "period")}, without the time of migrations.`;
 }
 /** The table of placements. `isSum` is whether they have sums over several steps. */
@@ -36,6 +37,12 @@ function placementsTable(isSum) {
   const kept = heads.map((_, at) => at === 0 || rows.some((row) => row[at].value !== -Infinity));
   const only = (row) => row.filter((_, at) => kept[at]);
   return make("div", { class: "heads whole" }, table("placements", only(heads), rows.map(only), 200, (i) => (i === state.after ? { "aria-current": "true" } : {})));
+}
+/** The strategies that the rule of thumb leaves out. */
+function notCompared(isSum) {
+  const load = (it) => { const m = (isSum && it.totals) || it.metrics; return m.phases_seconds ?? m.max_load_seconds; };
+  const answers = data.placements.slice(1), least = Math.min(...answers.map(load)), out = answers.filter((it) => load(it) > 1.05 * least);
+  return out.length ? ` Not compared, because of more than 5 % more load than the least: ${out.map((it) => it.name).join(", ")}.` : "";
 }
 /** What the page says of the placement after, besides the lead, which has what it says of the recommended one. */
 function sentencesOfAfter(hasTime) {
@@ -61,7 +68,7 @@ const summary = {
     const notes = data.refusals.map(([name, reason]) => `No answer from ${name}: ${reason}.`);
     if (data.recommended !== null) notes.push(isTimed
       ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
-      : "Recommended by a rule of thumb, because no costs of messages were recorded. It compares the placements with at most 5 % more load than the least: 1 % of load weighs as much as 10 % of hop-bytes, and as much as moving all objects; loads up to 1 % above the least count as equal. The time of strategies does not count.");
+      : `Recommended by a rule of thumb, because no costs of messages were recorded: each percent of load above the least weighs as much as 10 % more hop-bytes, and as much as moving all objects; a load of at most 1 % above the least counts as the least. The time of strategies does not count.${notCompared(isSum)}`);
     if (hasPlacements && (before().metrics.hop_bytes ?? null) !== null) notes.push("Hop-bytes: bytes times the distance that they travel. Hops per byte: the mean of all bytes, with those that stay on a PE. max/avg: the largest load over the average.");
     section.append(...notes.map((note) => make("p", { class: "note" }, note)));
     if (data.placements.length > 1) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));

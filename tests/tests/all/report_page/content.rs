@@ -265,7 +265,7 @@ fn the_reasons_of_moves_follow_from_the_loads() {
     }
     assert!(counts[0] > 0, "{counts:?}");
     let summary = tab.text("document.querySelector('main section > p').textContent");
-    let words = [" load: ", "room for others: ", "staying alone: ", "none of these: "];
+    let words = [" load: ", "room for others: ", "distance: ", "none of these: "];
     for (count, words) in counts.iter().zip(words) {
         assert_eq!(summary.contains(&format!("{words}{count}")), *count > 0, "{summary}");
     }

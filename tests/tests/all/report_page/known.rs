@@ -246,7 +246,7 @@ fn where_few_objects_send_rows_are_only_these() {
     let text = tab.text("document.querySelector('main').innerText");
     for words in [
         "Rows are only the objects that send (1 of 8).",
-        "On the diagonal between PEs: bytes that stay on a PE.",
+        "The diagonal of a matrix between PEs has the bytes that stay on a PE.",
         "borders of nodes.",
     ] {
         assert!(text.contains(words), "{text}");
