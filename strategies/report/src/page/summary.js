@@ -18,7 +18,7 @@ function paysAfter() {
   const slowest = (it) => it.metrics.phases_seconds ?? it.metrics.max_load_seconds;
   const saved = slowest(before()) - slowest(after()), takes = after().strategy_seconds;
   // Where links take longer than work, less work does not make periods as much shorter.
-  if (!(saved > 0 && takes > saved) || after().metrics.max_link_seconds > slowest(after())) return "";
+  if (!(saved > 0 && takes > saved) || after().top_links[0]?.[2] > slowest(after())) return "";
   return `${after().name} takes ${secondsText(takes)} and saves the slowest PE ${secondsText(saved)} in a period as long as the recorded one: that pays after ${countText(Math.ceil(takes / saved), "period")}, without the time of migrations.`;
 }
 /** The table of placements. `isSum` is whether they have sums over several steps. */
