@@ -34,20 +34,15 @@ impl<M> Numbered<M> {
 
     /// Adds a broadcast, unless it is there.
     pub(crate) fn insert(&mut self, number: u32, msg: M) {
-        let Err(at) = self.find(number) else { return };
-        self.0.push_back((number, msg));
-        for place in (at + 1..self.0.len()).rev() {
-            self.0.swap(place - 1, place);
+        if let Err(at) = self.find(number) {
+            self.0.insert(at, (number, msg));
         }
     }
 
     /// Takes the broadcast with this number.
     pub(crate) fn take(&mut self, number: u32) -> Option<M> {
         let at = self.find(number).ok()?;
-        for place in (1..=at).rev() {
-            self.0.swap(place - 1, place);
-        }
-        self.pop_first().map(|(_, msg)| msg)
+        self.0.remove(at).map(|(_, msg)| msg)
     }
 
     /// Takes the broadcast with the least number.

@@ -193,6 +193,7 @@ fn run_steps(history: &LbHistory) -> Vec<RunStep> {
             sync_points: step.sync_points,
             migrations: step.after.migrations,
             average_load_seconds: each(step, step.before.average_load_seconds),
+            max_load_seconds: [&step.before, &step.after].map(|cost| each(step, cost.max_load_seconds)),
             max_over_avg: [&step.before, &step.after].map(|cost| 1.0 + cost.imbalance),
             hop_bytes: (step.before.communication.zip(step.after.communication))
                 .map(|(before, after)| [before.hop_bytes, after.hop_bytes]),
@@ -266,12 +267,7 @@ fn worst(steps: &[RunStep], shown: u64) -> Option<String> {
     ))
 }
 
-/// The largest load of a PE for each sync point: before (0) or after (1) a step, with the loads before it.
-fn largest_load(step: &RunStep, when: usize) -> f64 {
-    step.average_load_seconds * step.max_over_avg[when]
-}
-
-/// What a step delivered, as far as that was measured, and how far the loads were others than those before it.
+/// What a step delivered, as far as that was measured, and the largest load after it if it is another one than was computed.
 fn delivered(step: &RunStep, next: Option<&RunStep>) -> String {
     let Some(next_seconds) = step.next_seconds else {
         return format!(
@@ -281,12 +277,11 @@ fn delivered(step: &RunStep, next: Option<&RunStep>) -> String {
     };
     let predicted =
         step.predicted_seconds.map(|it| format!(" Predicted from the loads before it were {}.", seconds(it)));
-    let [expected, became] = [largest_load(step, 1), next.map_or(0.0, |next| largest_load(next, 0))];
-    let changed = (became > 0.0 && (became / expected - 1.0).abs() >= LOADS).then(|| {
+    let expected = step.max_load_seconds[1];
+    let became = next.map_or(expected, |next| next.max_load_seconds[0]);
+    let changed = ((became / expected - 1.0).abs() >= LOADS).then(|| {
         let [expected, became] = [expected, became].map(seconds);
-        format!(
-            " But loads changed: the largest one after it is {became}, where those before it gave {expected}."
-        )
+        format!(" The largest load after it is {became}; the loads before it gave {expected}.")
     });
     // Of several sync points, it would be a part of the first.
     let is_one = next.is_some_and(|next| next.sync_points == 1);
@@ -353,14 +348,12 @@ mod tests {
             "The time between sync points grew: it was 1.00 s before this step, and 1.06 s after it, with the step itself. Predicted from \
              the loads before it were 500 ms."
         );
-        let [before, next] = [[2.0, 1.0], [1.25, 1.0]];
-        let loads = |max_over_avg| RunStep { average_load_seconds: 0.4, max_over_avg, ..longer.clone() };
-        let text = delivered(&loads(before), Some(&loads(next)));
-        let expected =
-            " But loads changed: the largest one after it is 500 ms, where those before it gave 400 ms.";
-        assert!(text.ends_with(expected), "{text}");
-        assert_eq!(delivered(&loads(before), Some(&loads([1.005, 1.0]))), delivered(&loads(before), None));
-        let slow = RunStep { decision_seconds: 0.02, ..loads(before) };
+        let loads = |max_load_seconds| RunStep { max_load_seconds, ..longer.clone() };
+        let text = |next| delivered(&loads([0.8, 0.4]), Some(&loads([next, 0.4])));
+        let expected = " The largest load after it is 500 ms; the loads before it gave 400 ms.";
+        assert!(text(0.5).ends_with(expected), "{}", text(0.5));
+        assert_eq!(text(0.402), delivered(&longer, None));
+        let slow = RunStep { decision_seconds: 0.02, ..longer.clone() };
         let after = |sync_points| delivered(&slow, Some(&RunStep { sync_points, ..RunStep::default() }));
         assert!(
             after(1).contains("with the step itself, of which the decision took 20.0 ms."),

@@ -20,6 +20,9 @@ const DIGITS: i32 = 4;
 /// The links that are listed by name.
 const TOP_LINKS: usize = 24;
 
+/// The busiest links that the page may mark.
+const MOST_BUSIEST: usize = 8;
+
 /// The edges that are listed.
 const TOP_EDGES: usize = 100;
 
@@ -97,6 +100,9 @@ impl<'a> Builder<'a> {
             let above = |part: f64| seconds.iter().filter(|&&it| it > 0.0 && it >= part * most).count();
             // Times that differ by rounding only are equal.
             placement.busiest_links = [1.0 - 1e-9, 0.95].map(above);
+            let busiest = (0..).zip(&seconds).filter(|&(_, &it)| it > 0.0 && it >= (1.0 - 1e-9) * most);
+            placement.busiest_drawn =
+                self.drawing.drawn_of(busiest.map(|(link, _)| link)).take(MOST_BUSIEST).collect();
             placement.link_seconds =
                 self.drawing.seconds(&seconds).into_iter().map(|it| rounded(it, DIGITS)).collect();
             placement.matrix = Some(between_pes(database, pe_of, topology.pes()));
@@ -151,6 +157,11 @@ fn pes(database: &Database, topology: &dyn Topology) -> Pes {
         },
         speeds: if speeds.iter().all(|&speed| speed == 1.0) { Vec::new() } else { speeds },
         background_seconds: background,
+        unavailable: (0..)
+            .zip(&database.pes)
+            .filter(|(_, pe)| !pe.available)
+            .map(|(number, _)| number)
+            .collect(),
         nodes,
         borders,
         largest_parts,
@@ -207,7 +218,10 @@ fn hop_bytes_by_move(
 ) -> Vec<i64> {
     let mut changes = vec![0i128; after.len()];
     let distance = |from: u32, to: u32| i128::from(topology.distance(from as usize, to as usize));
-    for edge in database.edges.iter().filter(|edge| edge.from != edge.to) {
+    let moves =
+        |end: End| matches!(end, End::Object(object) if before[object as usize] != after[object as usize]);
+    let others = database.edges.iter().filter(|edge| edge.from != edge.to);
+    for edge in others.filter(|edge| moves(edge.from) || moves(edge.to)) {
         let [from, to] = [edge.from, edge.to].map(|end| end.pe(after));
         let now = distance(from, to);
         let mut add = |end: End, otherwise: &dyn Fn(u32) -> i128| {

@@ -81,6 +81,8 @@ pub struct RunStep {
     pub migrations: u64,
     /// The average load of a PE in that period.
     pub average_load_seconds: f64,
+    /// The largest load of a PE in that period, and what it would have been with the placement after the step.
+    pub max_load_seconds: [f64; 2],
     /// The largest load over the average, with the loads of the period before the step: before and after it.
     pub max_over_avg: [f64; 2],
     /// The hop-bytes of the messages of that period: before and after the step; none if there are no messages.
@@ -104,11 +106,13 @@ pub struct Pes {
     pub speeds: Vec<f64>,
     /// The time outside of objects.
     pub background_seconds: Vec<f64>,
+    /// The PEs that may have no objects.
+    pub unavailable: Vec<u32>,
     /// The node of each PE, for the matrix of migrations.
     pub nodes: Vec<u32>,
     /// 0, or what begins with this PE: 1 is a node, 2 is one of the largest parts of the machine.
     pub borders: Vec<u8>,
-    /// What these parts are, such as `nodes` or `switches of height 2`; empty if there are none.
+    /// What these parts are, such as `nodes` or `parts of height 2`; empty if there are none.
     pub largest_parts: String,
 }
 
@@ -163,6 +167,8 @@ pub struct Placement {
     pub levels: Vec<(String, u64)>,
     /// By link of [`ReportData::machine`]: bytes over bandwidth.
     pub link_seconds: Vec<f64>,
+    /// The first eight of those links of [`ReportData::machine`] whose time is that of the busiest one.
+    pub busiest_drawn: Vec<u32>,
     /// The number of links whose time is that of the busiest one, and at least 95 % of it. 0 if no message crosses a link.
     pub busiest_links: [usize; 2],
     /// The links with the longest times: (name, bytes, seconds).

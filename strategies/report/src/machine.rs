@@ -29,6 +29,13 @@ impl Drawing {
         found.unwrap_or(Drawing { machine: Machine::Links, drawn: 0, drawn_of: Vec::new() })
     }
 
+    /// The drawn links of these links, each once, without those that are not drawn.
+    pub(crate) fn drawn_of(&self, links: impl Iterator<Item = usize>) -> impl Iterator<Item = u32> {
+        let drawn: BTreeSet<u32> =
+            links.filter_map(|link| self.drawn_of.get(link).copied().flatten()).collect();
+        drawn.into_iter()
+    }
+
     /// By drawn link: the time of its busiest cable.
     pub(crate) fn seconds(&self, seconds: &[f64]) -> Vec<f64> {
         let mut drawn = vec![0.0f64; self.drawn];

@@ -112,12 +112,9 @@ fn name_of(row: &Row) -> &str {
 fn of_fewest_hops(best: &Row, rows: &[Row], is_before_compared: bool) -> Option<String> {
     let cost = best.after.communication?;
     let load = |row: &Row| row.after.slowest_seconds();
-    let fewest =
-        rows.iter().min_by(|a, b| hop_bytes(a).cmp(&hop_bytes(b)).then(load(a).total_cmp(&load(b))))?;
+    let others = rows.iter().filter(|row| row.migrations > 0 || !is_before_compared);
+    let fewest = others.min_by(|a, b| hop_bytes(a).cmp(&hop_bytes(b)).then(load(a).total_cmp(&load(b))))?;
     let least = fewest.after.communication?;
-    if fewest.migrations == 0 && is_before_compared {
-        return None;
-    }
     if least.hop_bytes as f64 >= cost.hop_bytes as f64 * (1.0 - TOLERANCE) {
         return None;
     }
@@ -199,9 +196,12 @@ fn of_links(best: &Row, replay: &Replay, steps: usize) -> Option<String> {
     let all = if steps == 1 { String::new() } else { format!(" in all {steps} steps") };
     let bytes_of_link = best.after.communication?.max_link_bytes? as f64;
     // Sums over steps have the same ratio.
-    let is_assumed = (bytes_of_link / of_link / DEFAULT_BANDWIDTH - 1.0).abs() < 1e-9;
+    let is_default = (bytes_of_link / of_link / DEFAULT_BANDWIDTH - 1.0).abs() < 1e-9;
     let bandwidth = |bytes_per_second: f64| format!("{}/s", bytes(bytes_per_second as u64));
-    let default = bandwidth(DEFAULT_BANDWIDTH);
+    let with = match is_default {
+        true => format!("with links of {}, the default of --topology, ", bandwidth(DEFAULT_BANDWIDTH)),
+        false => String::new(),
+    };
     let rows = replay.strategies.iter().map(|row| (name_of(row), &row.after));
     let before = replay.may_keep.then_some(("the placement before", &replay.before));
     let shortest = before.into_iter().chain(rows).min_by(|(_, a), (_, b)| {
@@ -209,33 +209,27 @@ fn of_links(best: &Row, replay: &Replay, steps: usize) -> Option<String> {
     });
     let better = shortest.filter(|(_, metrics)| longer(metrics) < longer(&best.after) * (1.0 - TOLERANCE));
     let [own_link, own_load] = [of_link, of_load].map(seconds);
-    Some(match better {
-        Some((name, metrics)) => {
-            let (link_seconds, load_seconds) = (link(metrics), metrics.slowest_seconds());
-            let [link, load] = [link_seconds, load_seconds].map(seconds);
-            let costs = format!(
-                "its busiest link needs {link} instead of {own_link}{all}, and its slowest PE {load} instead of {own_load}."
-            );
-            match is_assumed && load_seconds > of_load {
-                // With this bandwidth, the busiest link of `best` needs as long as the slowest PE of the other placement.
-                true => format!(
-                    "That is best if links have at least {}. With slower ones, {name} is: with {default}, which is assumed because \
-                     --topology gives no bandwidths, {costs}",
-                    bandwidth(DEFAULT_BANDWIDTH * of_link / load_seconds)
-                ),
-                false => format!("If messages limit the program, {name} is better: {costs}"),
-            }
-        }
-        None => {
-            let assumed = match is_assumed {
-                true => format!(" (each link is assumed to have {default}; --topology can give bandwidths)"),
-                false => String::new(),
-            };
-            format!(
-                "Messages may limit the program: the busiest link needs {own_link}{all}{assumed}, and the slowest PE {own_load}."
-            )
-        }
-    })
+    let Some((name, metrics)) = better else {
+        return Some(format!(
+            "Messages may limit the program: {with}the busiest link needs {own_link}{all}, and the slowest PE {own_load}."
+        ));
+    };
+    let load_seconds = metrics.slowest_seconds();
+    // With this bandwidth, the busiest link of `best` needs as long as the slowest PE of the other placement.
+    let when = match is_default && load_seconds > of_load {
+        true => format!("If links have less than {}", bandwidth(DEFAULT_BANDWIDTH * of_link / load_seconds)),
+        false => "If messages limit the program".into(),
+    };
+    let [link, load] = [link(metrics), load_seconds].map(seconds);
+    let loads = if load == own_load {
+        String::new()
+    } else {
+        format!(", and its slowest PE {load} instead of {own_load}")
+    };
+    Some(format!(
+        "{when}, {name} is better than {}: {with}its busiest link needs {link} instead of {own_link}{all}{loads}.",
+        best.name
+    ))
 }
 
 /// Where no time is known: what fewer moves, or none, would give.
@@ -375,6 +369,15 @@ mod tests {
     }
 
     #[test]
+    fn the_placement_before_is_named_once() {
+        let (still, near, best) = (row(2.0, 10, 0), row(1.5, 50, 3), row(1.0, 100, 5));
+        let rows = [still, near, best];
+        let of = |is_before_compared| of_fewest_hops(&rows[2], &rows, is_before_compared).unwrap_or_default();
+        assert!(of(false).starts_with("Fewest hops per byte: the placement before, "), "{}", of(false));
+        assert!(of(true).starts_with("Fewest hops per byte: 1.5-50-3, "), "{}", of(true));
+    }
+
+    #[test]
     fn longer_ways_than_before_are_named() {
         let with = |hop_bytes, hops_per_byte, link| {
             let mut row = row(1.0, hop_bytes, 1);
@@ -409,12 +412,14 @@ mod tests {
             |rows: &[Row], periods| of_links(&rows[0], &replay(rows, &before), periods).unwrap_or_default();
         assert_eq!(
             of(&[best.clone(), other.clone()], 1),
-            "That is best if links have at least 1.67 GB/s. With slower ones, 1.2-150-1 is: with 1.00 GB/s, which is assumed because --topology \
-             gives no bandwidths, its busiest link needs 1.10 s instead of 2.00 s, and its slowest PE 1.20 s instead of 1.00 s."
+            "If links have less than 1.67 GB/s, 1.2-150-1 is better than 1-100-1: with links of 1.00 GB/s, the default of --topology, its \
+             busiest link needs 1.10 s instead of 2.00 s, and its slowest PE 1.20 s instead of 1.00 s."
         );
         let known = of(&[with(1.0, 100, 2.0, 1e10), with(1.2, 150, 1.1, 1e10)], 1);
         assert!(
-            known.starts_with("If messages limit the program, 1.2-150-1 is better: its busiest link"),
+            known.starts_with(
+                "If messages limit the program, 1.2-150-1 is better than 1-100-1: its busiest link"
+            ),
             "{known}"
         );
         let given = of(&[with(1.0, 100, 2.0, 1e10)], 3);
@@ -425,7 +430,10 @@ mod tests {
         );
         let still = replay(&[with(1.0, 100, 4.0, 1e9)], &before);
         let text = of_links(&still.strategies[0], &still, 1).unwrap_or_default();
-        assert!(text.contains("at least 1.33 GB/s. With slower ones, the placement before is: "), "{text}");
+        assert!(
+            text.contains("If links have less than 1.33 GB/s, the placement before is better than 1-100-1: "),
+            "{text}"
+        );
         let forbidden = Replay { may_keep: false, ..still };
         let text = of_links(&forbidden.strategies[0], &forbidden, 1).unwrap_or_default();
         assert!(!text.contains("better"), "{text}");

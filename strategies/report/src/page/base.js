@@ -50,6 +50,10 @@ function objectName(i) {
   if (n) return `${name}[${index.slice(0, n).map((column) => column[i]).join(", ")}]`;
   return name ? `${name}#${numberIn(name, ids[i] ?? i)}` : `object ${ids[i] ?? i}`;
 }
+/** Such as "a, b and c". */
+const listText = (names) => names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names.join();
+/** What names of levels mean. */
+const partNote = "A part of a height: what is below the same switches of this height.";
 const largest = (list) => list.reduce((most, x) => x > most ? x : most, 0);
 
 /** Colour maps for readers with any sight: viridis for amounts, cividis for loads; the values are anchors of the published maps. */

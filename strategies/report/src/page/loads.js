@@ -90,8 +90,8 @@ const loads = {
       const most = largest(it.load_seconds), equal = it.load_seconds.filter((load) => load === most).length;
       return `PE ${it.load_seconds.indexOf(most)}${equal > 1 ? ` and ${countText(equal - 1, "other")}` : ""}`;
     };
-    const isMuch = (it) => it.load_seconds.filter((load) => load > 1.05 * it.metrics.average_load_seconds).length;
+    const countAbove = (it) => it.load_seconds.filter((load) => load > 1.05 * it.metrics.average_load_seconds).length;
     const most = pair().map(([it, name]) => `${loadText(it.metrics.max_load_seconds)} (${heaviestPe(it)})${spoken(it, name)}`).join(", ");
-    return `Largest load: ${most}. More than 5 % above the average: ${pair().map(([it, name], k) => `${isMuch(it)}${k ? "" : ` of ${countText(peCount(), "PE")}`}${spoken(it, name)}`).join(", ")}.`;
+    return `Largest load: ${most}. More than 5 % above the average: ${pair().map(([it, name], k) => `${countAbove(it)}${k ? "" : ` of ${countText(peCount(), "PE")}`}${spoken(it, name)}`).join(", ")}.`;
   },
 };

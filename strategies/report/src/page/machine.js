@@ -1,17 +1,15 @@
 // Panel 4: the machine, its links coloured by bytes over bandwidth on one scale.
 /** The coordinates of the shown slice in the dimensions beyond the third; empty until it is chosen. */
 let slice = [];
-/** The drawn links that are as busy as the busiest one; none if that is not drawn. */
-const busiestDrawn = (it) => [...it.link_seconds.keys()].filter((i) => it.link_seconds[i] && it.link_seconds[i] === it.top_links[0][2]);
-/** Those that have a frame, unless there are many. */
-const framed = (it) => new Set(it.busiest_links[0] <= 8 ? busiestDrawn(it) : []);
-/** The busiest link and its time; of several, their number and one of them; then the number of those that are nearly as busy. */
+/** The busiest links, which have a frame unless there are many. */
+const framed = (it) => new Set(it.busiest_links[0] <= 8 ? it.busiest_drawn : []);
+/** The busiest links and their time, of more than three their number and one of them; then the number of those that are nearly as busy. */
 function busiestWords({ top_links, busiest_links: [equal, close] }) {
   if (!top_links.length) return "no message crosses a link";
   const [link, , most] = top_links[0], names = top_links.slice(0, equal).map(([name]) => name);
   const further = close > equal ? `; ${close - equal} more within 5 %` : "";
-  const several = equal > 3 ? `${equal} busiest links, such as ${link}` : `busiest: ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
-  return equal > 1 ? `${several}, ${secondsText(most)} each${further}` : `busiest: ${link}, ${secondsText(most)}${further}`;
+  const which = equal > 3 ? `${equal} busiest links, such as ${link}` : `busiest: ${listText(names)}`;
+  return `${which}, ${secondsText(most)}${equal > 1 ? " each" : ""}${further}`;
 }
 /** Marks what is between two corners as the busiest link. */
 function markBusiest(context, x, y, wide, high) {
@@ -29,7 +27,7 @@ const coordinates = (node) => data.machine.sizes.map((size) => {
 });
 /** The slice in which the busiest link begins. */
 function busiestSlice(it) {
-  return coordinates(data.machine.from[busiestDrawn(it)[0]] || 0).slice(3);
+  return coordinates(data.machine.from[it.busiest_drawn[0]] || 0).slice(3);
 }
 const sliceName = () => slice.length ? `, slice ${slice.map((at, k) => `${at} of dimension ${k + 4}`).join(", ")}` : "";
 /** One selector for each dimension beyond the third. */
@@ -114,7 +112,7 @@ function gridNote({ isFolded, depth, isSmall }) {
     ...(isFolded ? ["A row has 64 nodes of the line."] : []),
     ...(isFolded || sizes.length === 1 ? [] : [`Across: dimension 1; down: dimension 2${depth > 1 ? "; numbers of slices: dimension 3" : ""}.`]),
     ...(isSmall ? [] : ["Two lines side by side: the two directions of a cable, as traffic on the right."]),
-    ...(around ? ["Lines that end at a border: links around the torus, where they begin."] : []),
+    ...(around ? ["Lines that end at a border: links around the torus; each is drawn where it begins."] : []),
     square ? "Grey: no bytes." : "Grey lines: no bytes.",
   ].join(" ");
 }
@@ -200,8 +198,8 @@ function treePicture(it, top, name) {
 /** What the rows of the picture are, and how switches are called. */
 function treeNote() {
   const names = pair().flatMap(([it]) => it.top_links.map(([link]) => link.match(/switch (\d+)\.(\d+)(?:\.(\d+))?/))).filter(Boolean);
-  const called = names.slice(0, 1).map(([name, height, part, number]) => ` The name ${name} means height ${height}, part ${part}${number ? `, switch ${number}` : ""}; a part is all switches of a height above the same ${leafKind()}.`);
-  return `A row: the links above ${leafKind()}, or above the switches of a height; ↑ up, ↓ down. Parallel cables have the colour of the busiest one. Grey: no bytes. Numbers: ${leafKind()}.${called.join("")}`;
+  const called = names.slice(0, 1).map(([name, height, part, number]) => ` The name ${name} means height ${height}, part ${part}${number ? `, switch ${number}` : ""}. ${partNote}`);
+  return `A row: the links above ${leafKind()}, or above the parts of a height; ↑ up, ↓ down. Parallel cables have the colour of the busiest one. Grey: no bytes. Numbers: ${leafKind()}.${called.join("")}`;
 }
 
 /** Groups that send over groups that receive, and a last row and column for the PEs of each group. */

@@ -23,8 +23,8 @@ function machineLines() {
   const few = [1, 2].find((least) => lines.filter(([, kind]) => kind >= least).length <= mostLines) ?? 3;
   return { lines: lines.filter(([, kind]) => kind >= few), isComplete: few === 1 };
 }
-/** A matrix with the labels of its rows and columns, and with lines. `said` has the text of a cell from its bins and their numbers. */
-function matrixPicture(m, title, axis, labels, lines, low, high, said) {
+/** A matrix with the labels of its rows (0) and columns (1), and with lines. `said(side, bin)` names a row or a column. */
+function matrixPicture(m, [low, high], { title, axis, labels, lines, said }) {
   const size = 380;
   const draw = (context) => {
     labelAxes(context, [margin, margin, size, size], labels[1], labels[0]);
@@ -42,7 +42,7 @@ function matrixPicture(m, title, axis, labels, lines, low, high, said) {
   };
   const at = (to, from) => {
     const bytes = m.bytes[from * m.wide + to];
-    return `${said(0, from, m.high)} to ${said(1, to, m.wide)}: ${bytes ? `about ${bytesText(bytes)}` : "nothing"}`;
+    return `${said(0, from)} to ${said(1, to)}: ${bytes ? `about ${bytesText(bytes)}` : "nothing"}`;
   };
   const whole = margin + size;
   return make("div", {}, make("h3", {}, title), picture(whole, whole, `Bytes ${title}`, draw, at, [margin, margin, size / m.wide, size / m.high, m.wide, m.high]),
@@ -70,41 +70,41 @@ function linesNote({ lines, isComplete }) {
   return `${borders.join("")}${isComplete ? "" : ` Borders of which there are more than ${mostLines} are not drawn.`}`;
 }
 /** The matrix in the order of objects. Its rows and columns are those that send and receive, if these are few. */
-function objectsPicture(m, low, high) {
+function objectsPicture(m, scale) {
   const everyone = data.objects.array.map((_, i) => i), sides = [data.senders, data.receivers].map((list) => list.length ? list : everyone);
   const labels = sides.map((objects) => {
     const step = Math.max(1, roundStep(objects.length / 8)), count = Math.ceil(objects.length / step);
     return Array.from({ length: count }, (_, k) => [(k * step + 0.5) / objects.length, String(objects[k * step])]);
   });
-  const said = (side, bin, bins) => {
-    const [first, end] = spanOf(sides[side].length, bin, bins);
+  const said = (side, bin) => {
+    const [first, end] = spanOf(sides[side].length, bin, [m.high, m.wide][side]);
     return `${objectName(sides[side][first])}${end - first > 1 ? ` and ${end - first - 1} following` : ""}`;
   };
   const joined = sides.map((objects, side) => countText(Math.ceil(objects.length / [m.high, m.wide][side]), ["sender", "receiver"][side]));
   const only = sides.map((objects, side) => objects === everyone ? ""
     : ` ${["Rows are only the objects that send", "Columns are only the objects that receive"][side]} (${objects.length} of ${everyone.length}).`).join("");
-  return matrixPicture(m, "between objects, in their order", `Row: sender; column: receiver; numbers: objects by their place in the database.${joined.join() === "1 sender,1 receiver" ? "" : ` A cell joins ${joined.join(" and ")}.`}${only}`,
-    labels, [], low, high, said);
+  const cells = joined.join() === "1 sender,1 receiver" ? "" : ` A cell joins ${joined.join(" and ")}.`;
+  return matrixPicture(m, scale, { title: "between objects, in their order", axis: `Row: sender; column: receiver; numbers: objects, counted from 0.${cells}${only}`, labels, lines: [], said });
 }
 /** The matrix between the PEs of a placement. */
-function pesPicture(m, title, lines, low, high) {
+function pesPicture(m, name, lines, scale) {
   const labels = middles(m.wide, (bin) => spanOf(peCount(), bin, m.wide)[0]), joined = Math.ceil(peCount() / m.wide);
-  const said = (_, bin, bins) => {
-    const [first, end] = spanOf(peCount(), bin, bins);
+  const said = (_, bin) => {
+    const [first, end] = spanOf(peCount(), bin, m.wide);
     return end - first > 1 ? `PEs ${first} to ${end - 1}` : peName(first);
   };
-  return matrixPicture(m, `between PEs${title}`, `Row: sending PE; column: receiving PE.${joined > 1 ? ` A cell joins ${joined} and ${joined} PEs.` : ""}`, [labels, labels], lines, low, high, said);
+  return matrixPicture(m, scale, { title: `between PEs${name}`, axis: `Row: sending PE; column: receiving PE.${joined > 1 ? " Cells join PEs." : ""}`, labels: [labels, labels], lines, said });
 }
 /** Which part of the bytes crosses PEs, who sends it, and how far up it goes. */
 function sharesText() {
   const part = (it, bytes) => percentText(bytes / Math.max(1, it.metrics.total_bytes)), n = data.objects.array.length;
   const shares = pair().map(([it, name]) => `${part(it, it.metrics.remote_bytes)}${spoken(it, name)}`).join(", ");
   const of = data.senders.length ? `the ${countText(data.senders.length, "object")} that send${data.senders.length === 1 ? "s" : ""}` : countText(n, "object");
-  const senders = data.half_senders < 0.4 * (data.senders.length || n) ? ` Half of the bytes between objects are sent by ${data.half_senders} of ${of}.` : "";
+  const senders = data.half_senders && data.half_senders < 0.4 * (data.senders.length || n) ? ` Half of the bytes between objects are sent by ${data.half_senders} of ${of}.` : "";
   const fixed = data.fixed_senders_part > 0.005 ? ` ${percentText(data.fixed_senders_part)} are sent by objects that cannot move.` : "";
   const lists = pair().map(([it, name]) => [sendingPes(it), name, it]), few = lists.every(([pes]) => pes.length && pes.length <= 8 && 2 * pes.length < peCount());
-  const isSame = lists.every(([pes]) => pes.join() === lists[0][0].join()), named = (pes) => pes.length > 1 ? `PEs ${pes.slice(0, -1).join(", ")} and ${pes.at(-1)}` : `PE ${pes[0]}`;
-  const from = few ? ` All bytes are sent by ${isSame ? named(lists[0][0]) : lists.map(([pes, name, it]) => `${named(pes)}${spoken(it, name)}`).join(", ")}.` : "";
+  const isSame = lists.every(([pes]) => pes.join() === lists[0][0].join()), named = (pes) => `PE${pes.length > 1 ? "s" : ""} ${listText(pes)}`;
+  const from = few ? ` All bytes between objects are sent by ${isSame ? named(lists[0][0]) : lists.map(([pes, name, it]) => `${named(pes)}${spoken(it, name)}`).join(", ")}.` : "";
   return `Share of bytes between PEs: ${shares}.${senders}${fixed}${from}`;
 }
 /** The PEs whose objects send, unless PEs share rows. */
@@ -123,9 +123,9 @@ const matrix = {
   exists: () => data.placements.length > 0 && Boolean(data.matrix?.gaps.length),
   draw(section) {
     const [tasks, ...placed] = [data.matrix, ...pair().map(([it]) => it.matrix)].map(cellsOf), { least, high, low, about } = scaleOf([tasks, ...placed]);
-    const lines = machineLines(), holder = make("div", { class: "pair triple" }, objectsPicture(tasks, low, high));
-    pair().forEach(([it, name], k) => holder.append(pesPicture(placed[k], spoken(it, name), lines.lines, low, high)));
-    if (before().levels.length > 2) section.append(levelsTable());
+    const lines = machineLines(), holder = make("div", { class: "pair triple" }, objectsPicture(tasks, [low, high]));
+    pair().forEach(([it, name], k) => holder.append(pesPicture(placed[k], spoken(it, name), lines.lines, [low, high])));
+    if (before().levels.length > 2) section.append(levelsTable(), ...(before().levels.some(([name]) => name.includes("height")) ? [make("p", { class: "note" }, partNote)] : []));
     section.append(least === high ? make("p", { class: "note" }, `${about}${bytesText(high)} in each cell with bytes.`)
       : legend("viridis", about + bytesText(low), about + bytesText(high), "bytes, logarithmic"), holder);
     if (data.heaviest_edges.length) section.append(asText(`The ${countText(data.heaviest_edges.length, "heaviest edge")} as a table`, heaviestEdges));

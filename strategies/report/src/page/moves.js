@@ -43,14 +43,16 @@ function migrationMatrix(moved, was, is) {
 
 /** The load of the PE that an object left, if it alone had stayed. */
 const loadIfStayed = (i, was, is) => is.load_seconds[was.pe_of[i]] + data.objects.load_seconds[i] / (data.pes.speeds[was.pe_of[i]] || 1);
-/** Whether a load is more than any PE has with a placement; loads have four digits. */
-const isAbove = (load, it) => load > 1.0002 * it.metrics.max_load_seconds;
-/** What the numbers say for the move of an object: its load, room for others, its distance. A strategy does not say why it moves one. */
+/** Whether a load is more than any PE has with a placement, by more than the rounding of loads. */
+const isAbove = (load, it) => load > 1.001 * (it.most ??= largest(it.load_seconds));
+const isUnavailable = (pe) => (data.pes.closed ??= new Set(data.pes.unavailable)).has(pe);
+/** What the numbers say for the move of an object: its PE, its load, room for others, its distance. */
 function reasonsOf(i, was, is) {
-  const ofLoad = isAbove(was.load_seconds[was.pe_of[i]], is) ? ["load"] : isAbove(loadIfStayed(i, was, is), is) ? ["room"] : [];
-  return [...ofLoad, ...(is.hop_bytes_by_move[i] < 0 ? ["distance"] : [])];
+  const from = was.pe_of[i];
+  const ofPe = isUnavailable(from) ? ["its PE is not available"] : isAbove(was.load_seconds[from], is) ? ["load"] : isAbove(loadIfStayed(i, was, is), is) ? ["room"] : [];
+  return [...ofPe, ...(is.hop_bytes_by_move[i] < 0 ? ["distance"] : [])];
 }
-const reasonText = (reasons) => reasons.join(" and ") || "none of these";
+const reasonText = (reasons) => reasons.join(" and ") || "unclear";
 const hopsText = (bytes) => (bytes > 0 ? "+" : "") + bytesText(bytes).replace("-", "−");
 /** What the numbers say for or against the move of an object. */
 function moveText(i, was, is) {
@@ -64,15 +66,15 @@ function moveText(i, was, is) {
 }
 /** How many objects move for each reason. */
 function reasonsText(moved, was, is) {
-  const of = { load: 0, room: 0, distance: 0, none: 0 };
+  const counts = new Map();
   moved.forEach((i) => {
     const reasons = reasonsOf(i, was, is);
-    (reasons.length ? reasons : ["none"]).forEach((reason) => { of[reason]++; });
+    (reasons.length ? reasons : ["unclear"]).forEach((reason) => counts.set(reason, (counts.get(reason) || 0) + 1));
   });
-  const texts = [[of.load, "load"], [of.room, "room for others"], [of.distance, "distance"], [of.none, "none of these"]];
-  const twice = of.load + of.room + of.distance + of.none > moved.length ? " (some have two)" : "";
-  const nearer = of.distance ? " Distance: nearer to those it exchanges messages with than if it alone had stayed." : "";
-  return `Reasons${twice}: ${texts.filter(([n]) => n).map(([n, text]) => `${text}: ${n}`).join("; ")}.${nearer}`;
+  const names = ["its PE is not available", "load", "room", "distance", "unclear"].filter((name) => counts.has(name));
+  const twice = names.reduce((sum, name) => sum + counts.get(name), 0) > moved.length ? " (some have two)" : "";
+  const nearer = counts.has("distance") ? " Distance: nearer to those it exchanges messages with than if it alone had stayed." : "";
+  return `Reasons${twice}: ${names.map((name) => `${name === "room" ? "room for others" : name}: ${counts.get(name)}`).join("; ")}.${nearer}`;
 }
 
 /** A name without what people write in different ways. */
@@ -106,7 +108,7 @@ function movedList(moved, was, is) {
   const fill = () => {
     const text = plain(wanted).replace(/^#/, ""), ranks = text ? is.pe_of.map((_, i) => fit(i, text)) : [], best = largest(ranks);
     const fitting = best ? ranks.flatMap((rank, i) => rank === best ? [i] : []) : [], moving = fitting.filter((i) => is.pe_of[i] !== was.pe_of[i]);
-    const these = text ? moved.filter((i) => ranks[i] === best) : moved;
+    const these = text ? moved.filter((i) => best && ranks[i] === best) : moved;
     explained = undefined;
     list.replaceChildren(...(these.length ? [movedTable(these, (i) => i === explained, explain, was, is)] : []));
     found.textContent = fitting.length > 1 ? `${countText(fitting.length, "object")} fit ${wanted}; ${moving.length} of them move.` : "";
@@ -131,8 +133,9 @@ const moves = {
     moved.sort((a, b) => load[b] - load[a]);
     section.append(make("div", { class: "pair wide" }, migrationMatrix(moved, was, is), movedList(moved, was, is)));
     section.append(make("p", { class: "note" }, [
-      "Loads are against the average; in parentheses: before. If it alone had stayed: after all other migrations; the change of hop-bytes is that by this migration alone, too.",
-      "Reasons: load, if its PE had more before than any PE has after; else room, if its PE would have more than any PE has after; distance, if hop-bytes fall by its migration alone.",
+      "Loads are against the average; in parentheses: before.",
+      "“If it alone had stayed” and the change of hop-bytes: with all other migrations done.",
+      "A strategy does not say why it moves an object. Reasons are what these numbers say: load, if its PE had more before than any PE has after; else room, if its PE would have more than any PE has after, had it stayed; distance, if hop-bytes fall by its migration alone.",
     ].join(" ")));
     if (is.between.length > 1) section.append(fewerMigrations(is));
     else if (data.recommended !== null && state.after !== data.recommended && after().strategy_seconds !== null) section.append(make("p", { class: "note" },

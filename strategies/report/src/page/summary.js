@@ -13,12 +13,13 @@ function runSteps() {
       ...(data.run_steps.length < data.steps.steps ? [`Of ${data.steps.steps} steps, the table has the first and the last ones.`] : []),
     ].join(" "))];
 }
+/** The time of the slowest PE, with phases of all of them. */
+const slowest = (metrics) => metrics.phases_seconds ?? metrics.max_load_seconds;
 /** After how many periods a strategy has saved the time that it takes, if that is more than one. */
 function paysAfter() {
-  const slowest = (it) => it.metrics.phases_seconds ?? it.metrics.max_load_seconds;
-  const saved = slowest(before()) - slowest(after()), takes = after().strategy_seconds;
+  const saved = slowest(before().metrics) - slowest(after().metrics), takes = after().strategy_seconds;
   // Where links take longer than work, less work does not make periods as much shorter.
-  if (!(saved > 0 && takes > saved) || after().top_links[0]?.[2] > slowest(after())) return "";
+  if (!(saved > 0 && takes > saved) || after().top_links[0]?.[2] > slowest(after().metrics)) return "";
   return `${after().name} takes ${secondsText(takes)} and saves the slowest PE ${secondsText(saved)} in a period as long as the recorded one: that pays after ${countText(Math.ceil(takes / saved), "period")}, without the time of migrations.`;
 }
 /** The table of placements. `isSum` is whether they have sums over several steps. */
@@ -40,8 +41,8 @@ function placementsTable(isSum) {
 }
 /** The strategies that the rule of thumb leaves out. */
 function notCompared(isSum) {
-  const load = (it) => { const m = (isSum && it.totals) || it.metrics; return m.phases_seconds ?? m.max_load_seconds; };
-  const answers = data.placements.slice(1), least = Math.min(...answers.map(load)), out = answers.filter((it) => load(it) > 1.05 * least);
+  const answers = data.placements.slice(1).filter((it) => it.totals || !isSum), load = (it) => slowest(isSum ? it.totals : it.metrics);
+  const least = Math.min(...answers.map(load)), out = answers.filter((it) => load(it) > 1.05 * least);
   return out.length ? ` Not compared, because of more than 5 % more load than the least: ${out.map((it) => it.name).join(", ")}.` : "";
 }
 /** What the page says of the placement after, besides the lead, which has what it says of the recommended one. */
@@ -69,7 +70,7 @@ const summary = {
     if (data.recommended !== null) notes.push(isTimed
       ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
       : `Recommended by a rule of thumb, because no costs of messages were recorded: each percent of load above the least weighs as much as 10 % more hop-bytes, and as much as moving all objects; a load of at most 1 % above the least counts as the least. The time of strategies does not count.${notCompared(isSum)}`);
-    if (hasPlacements && (before().metrics.hop_bytes ?? null) !== null) notes.push("Hop-bytes: bytes times the distance that they travel. Hops per byte: the mean of all bytes, with those that stay on a PE. max/avg: the largest load over the average.");
+    if (hasPlacements && (before().metrics.hop_bytes ?? null) !== null) notes.push("Hop-bytes: bytes times the distance that they travel. Hops per byte: the mean distance of a byte, 0 for one that stays on its PE. max/avg: the largest load over the average.");
     section.append(...notes.map((note) => make("p", { class: "note" }, note)));
     if (data.placements.length > 1) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
     return "";
