@@ -141,7 +141,7 @@ const moves = {
     else if (data.recommended !== null && state.after !== data.recommended && after().strategy_seconds !== null) section.append(make("p", { class: "note" },
       `What fewer migrations would give was computed for ${data.placements[data.recommended].name} only, which is recommended.`));
     const bytes = is.metrics.migrated_bytes;
-    const hops = [was, is].map((it) => it.metrics.hop_bytes), inAll = hops.every((x) => (x ?? null) !== null) ? ` All moves together: hop-bytes ${changeText(...hops)}.` : "";
+    const hops = [was, is].map((it) => it.metrics.hop_bytes), inAll = hops.every((x) => (x ?? null) !== null) ? ` Hop-bytes of all messages: ${bytesText(hops[0])} before, ${bytesText(hops[1])} after.` : "";
     return `${is.name} moves ${moved.length} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}. ${reasonsText(moved, was, is)}${inAll}`;
   },
 };
