@@ -154,12 +154,10 @@ impl RunReport {
         ]);
         let shown = run_steps.iter().position(|it| it.step == step.step && it.strategy.is_some());
         if let Some(at) = shown {
+            // A prediction does not stand alone.
+            let but = if grew(&run_steps[at]) { "But" } else { "Measured:" };
             let text = delivered(&run_steps[at], run_steps.get(at + 1));
-            // A prediction that clearly did not come true must not stand alone.
-            match grew(&run_steps[at]) {
-                true => data.sentences[0] += &format!(" But {}", lower(&text)),
-                false => data.sentences.push(text),
-            }
+            data.sentences[0] += &format!(" {but} {}", lower(&text));
         }
         if !is_charged && step.strategy.is_some() {
             let free = "The virtual time has the messages of a decision, but not what the strategy computes, unless --strategy-seconds gives it.";

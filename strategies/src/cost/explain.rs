@@ -43,7 +43,8 @@ pub struct AtDistance {
 /// Bytes between PEs whose lowest common node is at one level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AtLevel {
-    /// The name of the level: `in one PE`, `in one of 4 nodes`, `below one of 16 switches of height 1`, `between nodes`.
+    /// The name of the level: `in one PE`, `in one of 4 nodes`, `in one of 16 parts of height 1`, `between nodes`. A part of a
+    /// height is what is below a switch of this height.
     pub name: String,
     /// Levels below the root.
     pub level: usize,
@@ -168,7 +169,7 @@ impl Explanation {
     }
 }
 
-/// The largest parts of a machine with several PEs each: their name, such as `nodes` or `switches of height 2`, and by PE its part. None if
+/// The largest parts of a machine with several PEs each: their name, such as `nodes` or `parts of height 2`, and by PE its part. None if
 /// only the whole machine and its PEs are known.
 pub fn largest_parts(topology: &dyn Topology) -> Option<(String, Vec<u32>)> {
     let mut meeting = Meeting::on(topology)?;
@@ -227,7 +228,7 @@ pub(super) struct Meeting {
     nodes: Vec<usize>,
     /// By level: its name.
     names: Vec<String>,
-    /// By level: the name of its nodes, such as `switches of height 2`.
+    /// By level: the name of its nodes, such as `parts of height 2`.
     parts: Vec<String>,
     /// By level, then by PE: its node.
     node_of: Vec<Vec<u32>>,
@@ -274,17 +275,14 @@ impl Meeting {
                 () if is_product && level > level_of_nodes => {
                     format!("parts of height {height} inside nodes")
                 }
-                () => format!("switches of height {height}"),
+                () => format!("parts of height {height}"),
             };
             meeting.names[at] = match at {
                 at if at == levels.len() - 1 => "in one PE".into(),
                 0 if levels.len() == 2 => "between PEs".into(),
                 0 if !outside || is_of_nodes(below_root) => "between nodes".into(),
                 0 => "at the root".into(),
-                _ => {
-                    let within = if meeting.parts[at].starts_with("switches") { "below" } else { "in" };
-                    format!("{within} one of {nodes} {}", meeting.parts[at])
-                }
+                _ => format!("in one of {nodes} {}", meeting.parts[at]),
             };
         }
         Some(meeting)
@@ -349,7 +347,7 @@ mod tests {
             bytes_before,
             bytes_after,
         };
-        let in_nodes = level("below one of 2 switches of height 1", 1, 2, 0, 40);
+        let in_nodes = level("in one of 2 parts of height 1", 1, 2, 0, 40);
         assert_eq!(
             found.levels,
             [level("in one PE", 2, 4, 0, 0), in_nodes, level("at the root", 0, 1, 80, 40)]
@@ -406,29 +404,29 @@ mod tests {
         check("(torus:4x4*mesh:2x2)[0-3,12]", "in one PE, in one of 2 nodes, between nodes");
         check(
             "tree:2:3*mesh:2x2",
-            "in one PE, in one of 6 nodes, below one of 2 switches of height 1, at the root",
+            "in one PE, in one of 6 nodes, in one of 2 parts of height 1, at the root",
         );
         check("flat:4", "in one PE, between PEs");
-        check("tree:2:1:2", "in one PE, below one of 2 switches of height 2, at the root");
+        check("tree:2:1:2", "in one PE, in one of 2 parts of height 2, at the root");
         check("tree:1:4", "in one PE, between PEs");
         check(
             "dragonfly:groups=3,routers=2,hosts=2",
-            "in one PE, below one of 6 switches of height 1, below one of 3 switches of height 2, at the root",
+            "in one PE, in one of 6 parts of height 1, in one of 3 parts of height 2, at the root",
         );
         check(
             "tree:2:2:2",
-            "in one PE, below one of 4 switches of height 1, below one of 2 switches of height 2, at the root",
+            "in one PE, in one of 4 parts of height 1, in one of 2 parts of height 2, at the root",
         );
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/model/tests/data/topology.conf");
         // Switches are not nodes.
         check(
             &format!("(slurm:{file})[n[1-2]-ib,gpu[01-02]]"),
-            "in one PE, below one of 3 switches of height 1, below one of 2 switches of height 2, at the root",
+            "in one PE, in one of 3 parts of height 1, in one of 2 parts of height 2, at the root",
         );
         check(
             &format!("(slurm:{file}*tree:2:2)[n[1-2]-ib,gpu[01-02]]"),
-            "in one PE, in one of 8 parts of height 1 inside nodes, in one of 4 nodes, below one of 3 switches of height 1, \
-             below one of 2 switches of height 2, at the root",
+            "in one PE, in one of 8 parts of height 1 inside nodes, in one of 4 nodes, in one of 3 parts of height 1, \
+             in one of 2 parts of height 2, at the root",
         );
     }
 

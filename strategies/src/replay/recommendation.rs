@@ -216,8 +216,9 @@ fn of_links(best: &Row, replay: &Replay, steps: usize) -> Option<String> {
     };
     let load_seconds = metrics.slowest_seconds();
     // With this bandwidth, the busiest link of `best` needs as long as the slowest PE of the other placement.
+    let enough = bandwidth(DEFAULT_BANDWIDTH * of_link / load_seconds);
     let when = match is_default && load_seconds > of_load {
-        true => format!("If links have less than {}", bandwidth(DEFAULT_BANDWIDTH * of_link / load_seconds)),
+        true => format!("This is for links of at least {enough}; for slower ones"),
         false => "If messages limit the program".into(),
     };
     let [link, load] = [link(metrics), load_seconds].map(seconds);
@@ -412,7 +413,7 @@ mod tests {
             |rows: &[Row], periods| of_links(&rows[0], &replay(rows, &before), periods).unwrap_or_default();
         assert_eq!(
             of(&[best.clone(), other.clone()], 1),
-            "If links have less than 1.67 GB/s, 1.2-150-1 is better than 1-100-1: with links of 1.00 GB/s, the default of --topology, its \
+            "This is for links of at least 1.67 GB/s; for slower ones, 1.2-150-1 is better than 1-100-1: with links of 1.00 GB/s, the default of --topology, its \
              busiest link needs 1.10 s instead of 2.00 s, and its slowest PE 1.20 s instead of 1.00 s."
         );
         let known = of(&[with(1.0, 100, 2.0, 1e10), with(1.2, 150, 1.1, 1e10)], 1);
@@ -431,7 +432,7 @@ mod tests {
         let still = replay(&[with(1.0, 100, 4.0, 1e9)], &before);
         let text = of_links(&still.strategies[0], &still, 1).unwrap_or_default();
         assert!(
-            text.contains("If links have less than 1.33 GB/s, the placement before is better than 1-100-1: "),
+            text.contains("This is for links of at least 1.33 GB/s; for slower ones, the placement before is better than 1-100-1: "),
             "{text}"
         );
         let forbidden = Replay { may_keep: false, ..still };

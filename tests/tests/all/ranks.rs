@@ -61,7 +61,7 @@ fn explain_shows_a_summary_and_tables() {
     for phrase in [
         "ring:4,bytes=10 on tree:2:2/4:2: 4 tasks",
         "Hop-bytes grow by 33.3 %: a byte between tasks crosses 4.00 hops on average (before: 3.00).",
-        "below one of 2 switches of height 1",
+        "in one of 2 parts of height 1",
         "heavy distant edges",
         "busiest links before",
         "busiest links after",
@@ -253,9 +253,7 @@ fn explain_uses_the_names_of_hosts_switches_and_levels() {
         "SwitchName=s1 Nodes=a[1-2]\nSwitchName=s2 Nodes=b[1-2]\nSwitchName=top Switches=s[1-2]\n",
     );
     let output = sandbox.run("explain --graph ring:4 --topology slurm:t.conf --mapping one").result();
-    for phrase in
-        ["a1 - b1", "below one of 2 switches of height 1", "switch s1 -> switch top", "a2 -> switch s1"]
-    {
+    for phrase in ["a1 - b1", "in one of 2 parts of height 1", "switch s1 -> switch top", "a2 -> switch s1"] {
         assert!(output.contains(phrase), "`{output}` does not contain `{phrase}`");
     }
     let output = sandbox.run("explain --graph ring:4 --topology torus:2x2*tree:2 --mapping one").result();

@@ -53,7 +53,7 @@ function objectName(i) {
 /** Such as "a, b and c". */
 const listText = (names) => names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names.join();
 /** What names of levels mean. */
-const partNote = "A part of a height: what is below the same switches of this height.";
+const partNote = "A part of a height: the PEs below one of its switches, or below several that lead to the same PEs.";
 const largest = (list) => list.reduce((most, x) => x > most ? x : most, 0);
 
 /** Colour maps for readers with any sight: viridis for amounts, cividis for loads; the values are anchors of the published maps. */

@@ -107,11 +107,11 @@ const steps = {
       ...maps.flatMap(([heat]) => [cell(heat.scales[c], loadText), cell(heat.max_over_avg[c], (ratio) => ratio.toFixed(3))])]);
     section.append(legend("cividis", loadText(low), loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (hasOthers ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
       table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `max/avg ${when}`])], rows())));
-    const heat = data.steps, ratio = (c) => heat.max_over_avg[c].toFixed(3), heaviest = (c) => columnOf(heat, c).indexOf(largest(columnOf(heat, c)));
-    const measured = heat.columns.length <= 8
-      ? `max/avg before each step, with the heaviest ${heat.pes_per_row > 1 ? "PEs" : "PE"}: ${heat.columns.map((_, c) => `${ratio(c)} (${rowName(heat, heaviest(c))})`).join(", ")}.`
-      : `max/avg is ${ratio(0)} before the first step, ${ratio(last)} before the last, and at most ${largest(heat.max_over_avg).toFixed(3)}.`;
-    return `${measured}${maps.length > 1 ? ` With the same loads, the placement after the last step has ${maps[1][0].max_over_avg.at(-1).toFixed(3)}.` : ""}`;
+    const heat = data.steps, ratio = (c) => `max/avg ${heat.max_over_avg[c].toFixed(3)}`, heaviest = (c) => rowName(heat, columnOf(heat, c).indexOf(largest(columnOf(heat, c))));
+    const measured = last < 8
+      ? `Largest load before each step: ${heat.columns.map((_, c) => `${loadText(heat.scales[c])} (${heaviest(c)}, ${ratio(c)})`).join("; ")}.`
+      : `Largest load: ${loadText(heat.scales[0])} (${ratio(0)}) before the first step, ${loadText(heat.scales[last])} (${ratio(last)}) before the last, at most ${loadText(heat.largest)}.`;
+    return `${measured}${maps.length > 1 ? ` Computed for after the last step, from the loads before it: max/avg ${maps[1][0].max_over_avg.at(-1).toFixed(3)}.` : ""}`;
   },
 };
 /** The picture and the table of a timeline, whose name is empty if it is the only one. */

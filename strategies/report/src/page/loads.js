@@ -92,6 +92,6 @@ const loads = {
     };
     const countAbove = (it) => it.load_seconds.filter((load) => load > 1.05 * it.metrics.average_load_seconds).length;
     const most = pair().map(([it, name]) => `${loadText(it.metrics.max_load_seconds)} (${heaviestPe(it)})${spoken(it, name)}`).join(", ");
-    return `Largest load: ${most}. More than 5 % above the average: ${pair().map(([it, name], k) => `${countAbove(it)}${k ? "" : ` of ${countText(peCount(), "PE")}`}${spoken(it, name)}`).join(", ")}.`;
+    return `Largest load: ${most}. More than 5 % above the average: ${pair().map(([it, name], k) => `${countAbove(it)}${k ? "" : ` of ${countText(peCount(), "PE")}`}${spoken(it, name)}`).join(", ")}.${data.run_steps.length && state.after ? ` Loads with ${after().name} are computed from those before the step.` : ""}`;
   },
 };

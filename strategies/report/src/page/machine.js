@@ -307,7 +307,7 @@ const machine = {
     const most = largest(after().load_seconds), name = spoken(after(), after().name);
     const slow = () => busiest(after()) > most
       ? ` ${secondsText(busiest(after()))}${name} is more than the largest load (${loadText(most)}), so messages may take longer than work${data.assumed_bandwidth ? ", if links are that slow" : ""}.`
-      : ` ${secondsText(busiest(after()))}${name} is ${percentText(busiest(after()) / most)} of the largest load (${loadText(most)}): if messages and work overlap, work takes longer.`;
+      : ` ${secondsText(busiest(after()))}${name} is ${percentText(busiest(after()) / most)} of the largest load (${loadText(most)}), so work limits the program if messages overlap with it.`;
     const verdict = !data.weights && most > 0 ? slow() : "";
     const isRecorded = ["before", "as recorded", "in blocks"].includes(before().name), period = isRecorded ? ` for the messages of the ${data.run_steps.length ? "period before the step" : "recorded period"}` : "";
     return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${period}${assumed}.${verdict}`;

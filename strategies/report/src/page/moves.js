@@ -49,8 +49,10 @@ const isUnavailable = (pe) => (data.pes.closed ??= new Set(data.pes.unavailable)
 /** What the numbers say for the move of an object: its PE, its load, room for others, its distance. */
 function reasonsOf(i, was, is) {
   const from = was.pe_of[i];
-  const ofPe = isUnavailable(from) ? ["its PE is not available"] : isAbove(was.load_seconds[from], is) ? ["load"] : isAbove(loadIfStayed(i, was, is), is) ? ["room"] : [];
-  return [...ofPe, ...(is.hop_bytes_by_move[i] < 0 ? ["distance"] : [])];
+  const wasAbove = isAbove(was.load_seconds[from], is);
+  const ofPe = isUnavailable(from) ? ["its PE is not available"] : isAbove(loadIfStayed(i, was, is), is) ? [wasAbove ? "load" : "room"] : [];
+  const reasons = [...ofPe, ...(is.hop_bytes_by_move[i] < 0 ? ["distance"] : [])];
+  return reasons.length || !wasAbove ? reasons : ["load with others"];
 }
 const reasonText = (reasons) => reasons.join(" and ") || "unclear";
 const hopsText = (bytes) => (bytes > 0 ? "+" : "") + bytesText(bytes).replace("-", "−");
@@ -71,9 +73,9 @@ function reasonsText(moved, was, is) {
     const reasons = reasonsOf(i, was, is);
     (reasons.length ? reasons : ["unclear"]).forEach((reason) => counts.set(reason, (counts.get(reason) || 0) + 1));
   });
-  const names = ["its PE is not available", "load", "room", "distance", "unclear"].filter((name) => counts.has(name));
+  const names = ["its PE is not available", "load", "load with others", "room", "distance", "unclear"].filter((name) => counts.has(name));
   const twice = names.reduce((sum, name) => sum + counts.get(name), 0) > moved.length ? " (some have two)" : "";
-  const nearer = counts.has("distance") ? " Distance: nearer to those it exchanges messages with than if it alone had stayed." : "";
+  const nearer = counts.has("distance") ? " Distance: hop-bytes would be higher if it alone had stayed, as those with which it exchanges messages may have moved." : "";
   return `Reasons${twice}: ${names.map((name) => `${name === "room" ? "room for others" : name}: ${counts.get(name)}`).join("; ")}.${nearer}`;
 }
 
@@ -88,11 +90,11 @@ function fit(i, text) {
 /** The table of objects that move, and why. */
 function movedTable(list, isExplained, explain, was, is) {
   const load = data.objects.load_seconds, hasHops = is.hop_bytes_by_move.length > 0, hasAverage = was.metrics.average_load_seconds > 0;
-  const loaded = (pe) => cell(pe, () => hasAverage ? `${pe} (${againstAverage(was, was.load_seconds[pe])})` : String(pe));
+  const loaded = (it, i) => cell(it.pe_of[i], (pe) => hasAverage ? `${pe} (${againstAverage(it, it.load_seconds[pe])})` : String(pe));
   const rows = list.slice(0, mostRows).map((i) => [{ value: i, text: () => make("button", { onclick: () => explain(i) }, objectName(i)) },
-    loaded(was.pe_of[i]), loaded(is.pe_of[i]), cell(load[i], loadText), ...(hasAverage ? [cell(loadIfStayed(i, was, is), (x) => againstAverage(is, x))] : []),
+    loaded(was, i), loaded(is, i), cell(load[i], loadText), ...(hasAverage ? [cell(loadIfStayed(i, was, is), (x) => againstAverage(is, x))] : []),
     ...(hasHops ? [cell(is.hop_bytes_by_move[i], hopsText)] : []), reasonText(reasonsOf(i, was, is))]);
-  const heads = ["object", "from PE (load)", "to PE (load)", "load", ...(hasAverage ? ["load of its PE if it alone had stayed"] : []), ...(hasHops ? ["change of hop-bytes by it alone"] : []), "reason"];
+  const heads = ["object", "from PE (load before)", "to PE (load after)", "load", ...(hasAverage ? ["load of its PE if it alone had stayed"] : []), ...(hasHops ? ["change of hop-bytes by it alone"] : []), "reason"];
   return table("objects that move", heads, rows, 200, (at) => ({ "data-object": list[at], "aria-current": isExplained(list[at]) }));
 }
 /** The search, what it found and why it moves, and the table. */
@@ -133,9 +135,9 @@ const moves = {
     moved.sort((a, b) => load[b] - load[a]);
     section.append(make("div", { class: "pair wide" }, migrationMatrix(moved, was, is), movedList(moved, was, is)));
     section.append(make("p", { class: "note" }, [
-      "Loads are against the average; in parentheses: before.",
+      "Loads are against the average.",
       "“If it alone had stayed” and the change of hop-bytes: with all other migrations done.",
-      "A strategy does not say why it moves an object. Reasons are what these numbers say: load, if its PE had more before than any PE has after; else room, if its PE would have more than any PE has after, had it stayed; distance, if hop-bytes fall by its migration alone.",
+      "A strategy does not say why it moves an object. Reasons are what these numbers say. Load: had it stayed, its PE would have more than any PE has after. Room: the same, but its PE had no more than that before, so others need the room. Distance: hop-bytes fall by its migration alone. Load with others: its PE had too much, but one of the objects that left could have stayed.",
     ].join(" ")));
     if (is.between.length > 1) section.append(fewerMigrations(is));
     else if (data.recommended !== null && state.after !== data.recommended && after().strategy_seconds !== null) section.append(make("p", { class: "note" },

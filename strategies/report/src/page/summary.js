@@ -43,7 +43,7 @@ function placementsTable(isSum) {
 function notCompared(isSum) {
   const answers = data.placements.slice(1).filter((it) => it.totals || !isSum), load = (it) => slowest(isSum ? it.totals : it.metrics);
   const least = Math.min(...answers.map(load)), out = answers.filter((it) => load(it) > 1.05 * least);
-  return out.length ? ` Not compared, because of more than 5 % more load than the least: ${out.map((it) => it.name).join(", ")}.` : "";
+  return out.length ? ` It leaves out what has more than 5 % more load than the least: ${out.map((it) => it.name).join(", ")}.` : "";
 }
 /** What the page says of the placement after, besides the lead, which has what it says of the recommended one. */
 function sentencesOfAfter(hasTime) {

@@ -153,13 +153,13 @@ fn loads(shown: &Value, placement: usize) -> Vec<f64> {
     all.as_array().expect("loads").iter().filter_map(Value::as_f64).collect()
 }
 
-/// The PE of a cell such as `3 (+45 %)`, whose load before is compared with the percentage.
-fn loaded_pe(cell: &str, before: &[f64]) -> usize {
+/// The PE of a cell such as `3 (+45 %)`, whose load is compared with the percentage.
+fn loaded_pe(cell: &str, loads: &[f64]) -> usize {
     let (pe, part) = cell.split_once(" (").expect("a PE and its load");
     let pe = pe.parse::<usize>().expect("a PE");
     let (sign, percent) = part.split_at(part.chars().next().map_or(0, char::len_utf8));
     let percent: f64 = percent.trim_end_matches(" %)").parse().expect("a percentage");
-    let relative = before[pe] * before.len() as f64 / before.iter().sum::<f64>() - 1.0;
+    let relative = loads[pe] * loads.len() as f64 / loads.iter().sum::<f64>() - 1.0;
     assert!((100.0 * relative.abs() - percent).abs() < 0.6, "{cell}: {relative}");
     assert!(percent == 0.0 || (sign == "+") == (relative > 0.0), "{cell}: {relative}");
     pe
@@ -181,9 +181,9 @@ fn objects_that_move_have_their_names_and_facts() {
     );
     assert_eq!(tab.text("document.querySelector('.moving th[aria-sort=descending]').textContent"), "load");
     assert_eq!(column(&mut tab, 0), names, "the table begins in this order");
-    let before = loads(&shown, 0);
-    for at in [1, 2] {
-        column(&mut tab, at).iter().for_each(|cell| _ = loaded_pe(cell, &before));
+    for (placement, at) in [(0, 1), (1, 2)] {
+        let loads = loads(&shown, placement);
+        column(&mut tab, at).iter().for_each(|cell| _ = loaded_pe(cell, &loads));
     }
     tab.has_no_problem();
 }
@@ -201,10 +201,15 @@ fn an_object_is_searched_or_chosen() {
     ));
     assert_eq!(column(&mut tab, 0)[0], wanted);
     let [from, to] = [1, 2].map(|at| column(&mut tab, at)[0].clone());
-    let inside = |cell: &str| cell.replace(')', " before");
     let sentence = tab.text(said);
     assert!(sentence.starts_with(&format!("{wanted} (")), "{sentence}");
-    for words in [format!(" moves from PE {}, ", inside(&from)), format!(" to PE {}, ", inside(&to))] {
+    let (to, after) = to.split_once(" (").expect("a PE and its load");
+    let after = after.replace(')', " after)");
+    for words in [
+        format!(" moves from PE {}, ", from.replace(')', " before")),
+        format!(" to PE {to} ("),
+        format!(", {after}."),
+    ] {
         assert!(sentence.contains(&words), "{words}: {sentence}");
     }
     // Another object is chosen by its name.
@@ -233,7 +238,7 @@ fn the_reasons_of_moves_follow_from_the_loads() {
          const list = document.querySelector('.moving'), cells = [...list.querySelector('tbody tr').cells].map((it) => it.textContent); \
          return [i, before().pe_of[i], list.previousElementSibling.textContent, cells[4], cells.at(-1)]; })",
     );
-    let mut counts = [0; 4];
+    let mut counts = [0; 5];
     for object in all.as_array().expect("a list") {
         let [index, from] = [0, 1].map(|at| object[at].as_u64().expect("a number") as usize);
         let [sentence, if_stayed, reason] = [2, 3, 4].map(|at| object[at].as_str().expect("a text"));
@@ -249,23 +254,25 @@ fn the_reasons_of_moves_follow_from_the_loads() {
         let is_nearer = hops[index].as_i64() < Some(0);
         let is_above = |load: f64| load > 1.001 * heaviest;
         let of_load = match (is_above(before[from]), is_above(stayed)) {
-            (true, _) => Some(0),
+            (true, true) => Some(0),
             (false, true) => Some(1),
+            (true, false) if !is_nearer => Some(3),
             _ => None,
         };
         let kinds: Vec<usize> = of_load.into_iter().chain(is_nearer.then_some(2)).collect();
-        let names: Vec<&str> = kinds.iter().map(|&kind| ["load", "room", "distance"][kind]).collect();
+        let all_names = ["load", "room", "distance", "load with others"];
+        let names: Vec<&str> = kinds.iter().map(|&kind| all_names[kind]).collect();
         let expected = if names.is_empty() { "unclear".to_string() } else { names.join(" and ") };
         assert!(
             reason == expected && sentence.ends_with(&format!(" Reason: {expected}.")),
             "{reason}: {sentence}"
         );
         kinds.iter().for_each(|&kind| counts[kind] += 1);
-        counts[3] += u32::from(kinds.is_empty());
+        counts[4] += u32::from(kinds.is_empty());
     }
     assert!(counts[0] > 0, "{counts:?}");
     let summary = tab.text("document.querySelector('main section > p').textContent");
-    let words = [" load: ", "room for others: ", "distance: ", "unclear: "];
+    let words = [" load: ", "room for others: ", "distance: ", "load with others: ", "unclear: "];
     for (count, words) in counts.iter().zip(words) {
         assert_eq!(summary.contains(&format!("{words}{count}")), *count > 0, "{summary}");
     }
