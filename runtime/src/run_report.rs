@@ -224,9 +224,10 @@ fn overall(steps: &[RunStep]) -> Option<String> {
     let [first, .., last] = steps else { return None };
     first.strategy.as_ref()?;
     let mut text = format!(
-        "The time between sync points was {} before the first load-balancing step, and {} before the last one.",
+        "The time between sync points was {} before the first load-balancing step, and {} before the last one ({:+.0} %).",
         seconds(first.period_seconds),
-        seconds(last.period_seconds)
+        seconds(last.period_seconds),
+        100.0 * (last.period_seconds / first.period_seconds - 1.0)
     );
     let change = last.average_load_seconds / first.average_load_seconds - 1.0;
     if change.is_finite() && change.abs() >= WORK {
@@ -317,7 +318,7 @@ mod tests {
             ..RunStep::default()
         };
         let text = |last| overall(&[step(1.0), step(last)]).unwrap_or_default();
-        assert!(text(1.01).ends_with(" and 2.00 s before the last one."));
+        assert!(text(1.01).ends_with(" and 2.00 s before the last one (+0 %)."));
         assert!(text(0.9).ends_with(" The work itself fell by 10 %."), "{}", text(0.9));
         assert!(text(1.2).ends_with(" The work itself grew by 20 %."));
         assert_eq!(overall(&[step(1.0)]), None);

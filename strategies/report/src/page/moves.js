@@ -81,11 +81,11 @@ function reasonsText(moved, was, is) {
 
 /** A name without what people write in different ways. */
 const plain = (name) => name.toLowerCase().replace(/\s+/g, "");
-/** How well an object fits a text: 3 is its name, 2 its id or a name that ends in this number, 1 a part of its name, 0 not at all. */
+/** How well an object fits a text: 3 is its name, 2 its id or a number of its index, 1 a part of its name, 0 not at all. */
 function fit(i, text) {
   const name = plain(objectName(i));
   if (name === text) return 3;
-  return [data.objects.ids[i], /^\d+$/.test(text) && name.match(/\d+(?=\]?$)/)?.[0]].includes(text) ? 2 : name.includes(text) ? 1 : 0;
+  return [data.objects.ids[i], ...(name.match(/[[#].*/)?.[0].match(/\d+/g) || [])].includes(text) ? 2 : name.includes(text) ? 1 : 0;
 }
 /** The table of objects that move, and why. */
 function movedTable(list, isExplained, explain, was, is) {
@@ -117,7 +117,7 @@ function movedList(moved, was, is) {
     if (!text || moving.length) return explain(these[0]);
     sentence.textContent = best ? fitting.slice(0, 8).map((i) => `${objectName(i)} stays on ${peName(is.pe_of[i])}.`).join(" ") : `No object has the name ${wanted}.`;
   };
-  const search = make("input", { type: "search", placeholder: "Find an object", value: wanted, "aria-label": "Find an object by name",
+  const search = make("input", { type: "search", placeholder: "Find a name or number", value: wanted, "aria-label": "Find an object by name",
     oninput: (event) => { wanted = event.target.value; orders.delete("objects that move"); fill(); } });
   fill();
   // A table of all objects of a large run would take longer than a glance; the search finds each of them.
@@ -143,7 +143,7 @@ const moves = {
     else if (data.recommended !== null && state.after !== data.recommended && after().strategy_seconds !== null) section.append(make("p", { class: "note" },
       `What fewer migrations would give was computed for ${data.placements[data.recommended].name} only, which is recommended.`));
     const bytes = is.metrics.migrated_bytes;
-    const hops = [was, is].map((it) => it.metrics.hop_bytes), inAll = hops.every((x) => (x ?? null) !== null) ? ` Hop-bytes of all messages: ${bytesText(hops[0])} before, ${bytesText(hops[1])} after.` : "";
+    const hops = [was, is].map((it) => it.metrics.hop_bytes), inAll = hops.every((x) => (x ?? null) !== null) ? ` Hop-bytes of all messages ${hops[0] < hops[1] ? "rise all the same, from" : "go from"} ${bytesText(hops[0])} to ${bytesText(hops[1])}.` : "";
     return `${is.name} moves ${moved.length} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}. ${reasonsText(moved, was, is)}${inAll}`;
   },
 };

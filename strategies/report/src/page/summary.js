@@ -69,7 +69,7 @@ const summary = {
     const notes = data.refusals.map(([name, reason]) => `No answer from ${name}: ${reason}.`);
     if (data.recommended !== null) notes.push(isTimed
       ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
-      : `Recommended by a rule of thumb, because no costs of messages were recorded: each percent of load above the least weighs as much as 10 % more hop-bytes, and as much as moving all objects; a load of at most 1 % above the least counts as the least. The time of strategies does not count.${notCompared(isSum)}`);
+      : `Recommended by a rule of thumb, because no costs of messages were recorded: the least product of hop-bytes and the tenth power of the load, where one of at most 1 % above the least counts as the least, and moving all objects as 1 % of load. So 1 % of load weighs as much as 10 % of hop-bytes. The time of strategies does not count.${notCompared(isSum)}`);
     if (hasPlacements && (before().metrics.hop_bytes ?? null) !== null) notes.push("Hop-bytes: bytes times the distance that they travel. Hops per byte: the mean distance of a byte, 0 for one that stays on its PE. max/avg: the largest load over the average.");
     section.append(...notes.map((note) => make("p", { class: "note" }, note)));
     if (data.placements.length > 1) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
