@@ -50,6 +50,11 @@ function objectName(i) {
   if (n) return `${name}[${index.slice(0, n).map((column) => column[i]).join(", ")}]`;
   return name ? `${name}#${numberIn(name, ids[i] ?? i)}` : `object ${ids[i] ?? i}`;
 }
+/** The name of the largest value, and how many others are as large. */
+function heaviestOf(values, name) {
+  const most = largest(values), equal = values.filter((value) => value === most).length;
+  return equal === values.length && equal > 1 ? "all" : `${name(values.indexOf(most))}${equal > 1 ? ` and ${countText(equal - 1, "other")}` : ""}`;
+}
 /** Such as "a, b and c". */
 const listText = (names) => names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names.join();
 /** What names of levels mean. */

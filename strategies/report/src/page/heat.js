@@ -107,7 +107,7 @@ const steps = {
       ...maps.flatMap(([heat]) => [cell(heat.scales[c], loadText), cell(heat.max_over_avg[c], (ratio) => ratio.toFixed(3))])]);
     section.append(legend("cividis", loadText(low), loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (hasOthers ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
       table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `max/avg ${when}`])], rows())));
-    const heat = data.steps, ratio = (c) => `max/avg ${heat.max_over_avg[c].toFixed(3)}`, heaviest = (c) => rowName(heat, columnOf(heat, c).indexOf(largest(columnOf(heat, c))));
+    const heat = data.steps, ratio = (c) => `max/avg ${heat.max_over_avg[c].toFixed(3)}`, heaviest = (c) => heaviestOf(columnOf(heat, c), (row) => rowName(heat, row));
     const measured = last < 8
       ? `Largest load before each step: ${heat.columns.map((_, c) => `${loadText(heat.scales[c])} (${heaviest(c)}, ${ratio(c)})`).join("; ")}.`
       : `Largest load: ${loadText(heat.scales[0])} (${ratio(0)}) before the first step, ${loadText(heat.scales[last])} (${ratio(last)}) before the last, at most ${loadText(heat.largest)}.`;

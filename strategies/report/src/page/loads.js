@@ -86,10 +86,7 @@ const loads = {
       ` ${isBoundShown(before()) ? `Dashed line: lower bound of the largest load (${loadText(bound)}).` : "It is also the lower bound of the largest load."}` +
       `${hasBackground ? " Orange: background." : ""}`), make("p", { class: "note hint" }, "Point at a PE to see its heaviest objects."),
     asText("Loads as a table", () => make("div", { class: "words" }, table("loads", heads(), rows()))));
-    const heaviestPe = (it) => {
-      const most = largest(it.load_seconds), equal = it.load_seconds.filter((load) => load === most).length;
-      return `PE ${it.load_seconds.indexOf(most)}${equal > 1 ? ` and ${countText(equal - 1, "other")}` : ""}`;
-    };
+    const heaviestPe = (it) => heaviestOf(it.load_seconds, (pe) => `PE ${pe}`);
     const countAbove = (it) => it.load_seconds.filter((load) => load > 1.05 * it.metrics.average_load_seconds).length;
     const most = pair().map(([it, name]) => `${loadText(it.metrics.max_load_seconds)} (${heaviestPe(it)})${spoken(it, name)}`).join(", ");
     return `Largest load: ${most}. More than 5 % above the average: ${pair().map(([it, name], k) => `${countAbove(it)}${k ? "" : ` of ${countText(peCount(), "PE")}`}${spoken(it, name)}`).join(", ")}.${data.run_steps.length && state.after ? ` Loads with ${after().name} are computed from those before the step.` : ""}`;
