@@ -222,16 +222,14 @@ fn hop_bytes_by_move(
         |end: End| matches!(end, End::Object(object) if before[object as usize] != after[object as usize]);
     let others = database.edges.iter().filter(|edge| edge.from != edge.to);
     for edge in others.filter(|edge| moves(edge.from) || moves(edge.to)) {
-        let [from, to] = [edge.from, edge.to].map(|end| end.pe(after));
+        let [[from, to], [was_from, was_to]] =
+            [after, before].map(|pe_of| [edge.from, edge.to].map(|end| end.pe(pe_of)));
         let now = distance(from, to);
-        let mut add = |end: End, otherwise: &dyn Fn(u32) -> i128| {
+        for (end, otherwise) in [(edge.from, distance(was_from, to)), (edge.to, distance(from, was_to))] {
             if let End::Object(object) = end {
-                let change = now - otherwise(before[object as usize]);
-                changes[object as usize] += i128::from(edge.bytes) * change;
+                changes[object as usize] += i128::from(edge.bytes) * (now - otherwise);
             }
-        };
-        add(edge.from, &|stayed| distance(stayed, to));
-        add(edge.to, &|stayed| distance(from, stayed));
+        }
     }
     changes.into_iter().map(|it| rounded(it as f64, 3) as i64).collect()
 }

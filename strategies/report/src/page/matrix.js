@@ -95,7 +95,7 @@ function pesPicture(m, name, lines, scale) {
   };
   return matrixPicture(m, scale, { title: `between PEs${name}`, axis: `Row: sending PE; column: receiving PE.${joined > 1 ? " Cells join PEs." : ""}`, labels: [labels, labels], lines, said });
 }
-/** Which part of the bytes crosses PEs, who sends it, and how far up it goes. */
+/** Which part of the bytes crosses PEs, and who sends it. */
 function sharesText() {
   const part = (it, bytes) => percentText(bytes / Math.max(1, it.metrics.total_bytes)), n = data.objects.array.length;
   const shares = pair().map(([it, name]) => `${part(it, it.metrics.remote_bytes)}${spoken(it, name)}`).join(", ");
