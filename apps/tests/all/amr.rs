@@ -2,9 +2,10 @@
 //! destroyed.
 
 use equipoise::checkpoint::Checkpoint;
-use equipoise::strategies::registry::ALL;
 use equipoise::{Checkpoints, Config, Machine, Transport};
 use equipoise_apps::amr::{Blast, Options, sequential, simulate};
+
+use crate::common::every_configuration;
 
 fn small() -> Options {
     Options {
@@ -27,21 +28,13 @@ fn expected(options: &Options) -> Blast {
 }
 
 #[test]
-fn the_result_is_the_same_in_every_configuration() {
+pub fn the_result_is_the_same_in_every_configuration() {
     let expected = expected(&small());
-    // FileLB needs a number of objects that does not change.
-    for strategy in ALL.iter().filter(|strategy| strategy.name != "FileLB") {
-        for pes in [1, 2, 3, 5, 8] {
-            for transport in [Transport::Threads, Transport::Simulated] {
-                let balancer = vec![strategy.name.into()];
-                let config = Config { transport, balancer, seed: pes as u64, ..Config::threads(pes) };
-                let report = simulate(config, &small());
-                let how = format!("{} on {pes} PEs, {transport:?}", strategy.name);
-                assert_eq!(report.result, expected, "{how}");
-                assert_eq!(report.lb_steps.len(), 4, "{how}");
-            }
-        }
-    }
+    every_configuration(None, |config, how| {
+        let report = simulate(config, &small());
+        assert_eq!(report.result, expected, "{how}");
+        assert_eq!(report.lb_steps.len(), 4, "{how}");
+    });
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn expected(options: &Options) -> Exchange {
 }
 
 #[test]
-fn every_message_arrives_once_in_every_configuration() {
+pub fn every_message_arrives_once_in_every_configuration() {
     let options =
         Options { elements: 19, neighbors: 5, bytes: 24, iterations: 17, lb_every: 4, ..Options::default() };
     every_configuration(19, |config, how| {

@@ -14,7 +14,7 @@ fn small() -> Options {
 }
 
 #[test]
-fn the_result_is_the_same_in_every_configuration() {
+pub fn the_result_is_the_same_in_every_configuration() {
     let expected = simulate(Config::simulated(1, 0), &small()).result;
     every_configuration(15 * 36, move |config, how| {
         let report = simulate(config, &small());

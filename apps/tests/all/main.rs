@@ -9,3 +9,20 @@ mod leanmd;
 mod pic;
 mod stencil;
 mod traces;
+
+use equipoise_model::testing::at_full_size;
+
+#[test]
+#[ignore = "slow"]
+fn results_are_the_same_in_all_configurations() {
+    at_full_size(&[
+        amr::the_result_is_the_same_in_every_configuration,
+        kneighbor::every_message_arrives_once_in_every_configuration,
+        leanmd::the_result_is_the_same_in_every_configuration,
+        pic::the_result_is_the_same_in_every_configuration,
+        stencil::a_2d_result_is_identical_in_every_configuration,
+        stencil::a_periodic_2d_result_is_identical_in_every_configuration,
+        stencil::a_3d_result_is_identical_in_every_configuration,
+        stencil::a_periodic_3d_result_is_identical_in_every_configuration,
+    ]);
+}

@@ -13,7 +13,7 @@ fn small() -> Options {
 }
 
 #[test]
-fn the_result_is_the_same_in_every_configuration() {
+pub fn the_result_is_the_same_in_every_configuration() {
     let expected = sequential(&small());
     assert!(expected.particles > 0 && expected.last_energy[1] > 0.0, "{expected:?}");
     every_configuration(12, |config, how| {

@@ -104,7 +104,7 @@ where
 }
 
 #[test]
-fn a_2d_result_is_identical_in_every_configuration() {
+pub fn a_2d_result_is_identical_in_every_configuration() {
     check_every_configuration(
         [4, 3],
         [5, 4],
@@ -113,18 +113,18 @@ fn a_2d_result_is_identical_in_every_configuration() {
 }
 
 #[test]
-fn a_periodic_2d_result_is_identical_in_every_configuration() {
+pub fn a_periodic_2d_result_is_identical_in_every_configuration() {
     let rules = Rules { iterations: 9, lb_every: 2, periodic: true, ..Rules::default() };
     check_every_configuration([5, 2], [3, 6], rules);
 }
 
 #[test]
-fn a_3d_result_is_identical_in_every_configuration() {
+pub fn a_3d_result_is_identical_in_every_configuration() {
     check_every_configuration([2, 3, 2], [3, 2, 4], Rules { iterations: 9, lb_every: 4, ..Rules::default() });
 }
 
 #[test]
-fn a_periodic_3d_result_is_identical_in_every_configuration() {
+pub fn a_periodic_3d_result_is_identical_in_every_configuration() {
     let rules = Rules { iterations: 7, lb_every: 2, periodic: true, ..Rules::default() };
     check_every_configuration([2, 2, 3], [2, 3, 2], rules);
 }

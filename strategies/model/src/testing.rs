@@ -1,10 +1,31 @@
-//! Helpers shared by the tests of this crate and its dependents: small databases, and the reference data of the
-//! project.
+//! Helpers shared by the tests of this crate and its dependents: the size of tests, small databases, and the reference data
+//! of the project.
 
+use std::cell::Cell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::database::{Database, Object, ObjectIndex, PeRecord};
+
+thread_local! {
+    static FULL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From here on this thread runs tests at full size.
+pub fn set_full_size() {
+    FULL.set(true);
+}
+
+/// Runs `tests` at full size, for the slow group.
+pub fn at_full_size(tests: &[fn()]) {
+    set_full_size();
+    tests.iter().for_each(|test| test());
+}
+
+/// Whether tests of this thread are to run at full size. By default they run a few of their cases.
+pub fn is_full_size() -> bool {
+    FULL.get()
+}
 
 /// A database with default PEs and one object per entry of `objects`: (load in seconds, PE).
 pub fn database(pes: usize, objects: &[(f64, u32)]) -> Database {

@@ -2,6 +2,7 @@
 
 #![cfg(unix)]
 
+use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -87,6 +88,27 @@ fn a_signal_saves_a_run_that_ends_or_goes_on() {
     }
 }
 
+/// A run of the program that works for a second between sync points, to its end.
+struct Whole {
+    // It is removed when it is dropped.
+    _sandbox: Sandbox,
+    run: Child,
+}
+
+impl Whole {
+    fn start() -> Self {
+        let sandbox = Sandbox::new();
+        let run = sandbox.start_failing("slow --pes 2");
+        Whole { _sandbox: sandbox, run }
+    }
+
+    fn result(self) -> String {
+        let output = self.run.wait_with_output().expect("it ends");
+        assert!(output.status.success() && !output.stdout.is_empty(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
 /// Sends a signal in the middle of the entry that works for a second, between the first two sync points.
 fn signalled_in_entry(sandbox: &Sandbox, flags: &str) -> std::process::Output {
     let run = sandbox.start_failing(&format!("slow --pes 2 --checkpoint saved --checkpoint-on USR1 {flags}"));
@@ -98,16 +120,19 @@ fn signalled_in_entry(sandbox: &Sandbox, flags: &str) -> std::process::Output {
 
 #[test]
 fn a_signal_in_the_middle_of_an_entry_saves_the_run_at_the_next_sync_point() {
-    let sandbox = Sandbox::new();
-    let expected = sandbox.failing("slow --pes 2").result();
+    let whole = Whole::start();
     // The run ends before the entry of the next step.
     let sandbox = Sandbox::new();
     let output = signalled_in_entry(&sandbox, "--checkpoint-exit");
+    let expected = whole.result();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("note: saved as checkpoint 1 in"), "{output:?}");
     assert!(output.stdout.is_empty() && !sandbox.path().join("working-5").exists(), "{output:?}");
-    for flags in ["--pes 1", "--pes 3", "--pes 2 --transport simulated"] {
-        assert_eq!(sandbox.failing(&format!("slow --restart saved {flags}")).result(), expected);
+    let restarts = ["--pes 1", "--pes 3", "--pes 2 --transport simulated"];
+    // They run at the same time, because they mostly sleep.
+    for run in restarts.map(|flags| sandbox.start_failing(&format!("slow --restart saved {flags}"))) {
+        let output = run.wait_with_output().expect("it ends");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
     }
     assert!(sandbox.path().join("working-5").exists(), "the restarted run begins with the next step");
     // The run goes on.
@@ -121,10 +146,12 @@ fn a_signal_in_the_middle_of_an_entry_saves_the_run_at_the_next_sync_point() {
 
 #[test]
 fn runs_save_themselves_again_and_again_after_a_time() {
+    let whole = Whole::start();
     let sandbox = Sandbox::new();
-    let expected = sandbox.failing("slow --pes 2").result();
     let saves = "--checkpoint saved --checkpoint-seconds 0.5";
-    assert_eq!(sandbox.failing(&format!("slow --pes 2 {saves}")).result(), expected);
+    let saved = sandbox.failing(&format!("slow --pes 2 {saves}")).result();
+    let expected = whole.result();
+    assert_eq!(saved, expected);
     // Every step takes a second; the last one has no sync point behind it.
     let saved = Checkpoint::open(&sandbox.path().join("saved")).expect("there is one");
     assert_eq!(saved.number(), 3);

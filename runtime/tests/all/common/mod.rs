@@ -3,8 +3,8 @@
 pub mod workers;
 
 use equipoise::{Config, Migration};
+pub use equipoise_model::testing::{at_full_size, is_full_size, set_full_size};
 use serde::{Deserialize, Serialize};
-use std::cell::Cell;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -123,29 +123,9 @@ fn vary(config: Config) -> Config {
     Config { migration, initial, ..config }
 }
 
-thread_local! {
-    static FULL: Cell<bool> = const { Cell::new(false) };
-}
-
-/// From here on this thread runs tests at full size.
-pub fn set_full_size() {
-    FULL.set(true);
-}
-
-/// Runs `tests` at full size, for the slow group.
-pub fn at_full_size(tests: &[fn()]) {
-    set_full_size();
-    tests.iter().for_each(|test| test());
-}
-
-/// Whether tests of this thread are to run at full size.
-pub fn is_full_size() -> bool {
-    FULL.get()
-}
-
-/// The seeds to test: a quarter of `all`, but at least 8; all of them in the slow group.
+/// The seeds to test: an eighth of `all`, but at least 4; all of them in the slow group.
 pub fn seeds(all: u64) -> Range<u64> {
-    0..if is_full_size() { all } else { all.min((all / 4).max(8)) }
+    0..if is_full_size() { all } else { all.min((all / 8).max(4)) }
 }
 
 /// Runs `check` for many seeds on the simulated machine, and for some on threads; all of them in the slow

@@ -357,6 +357,11 @@ proptest! {
         let banner = "%%MatrixMarket matrix coordinate real general\n";
         let _ = parse(&extension, &if extension == "mtx" { format!("{banner}{text}") } else { text });
     }
+}
+
+proptest! {
+    // Some of these specs are those of large graphs.
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn no_spec_panics(rest in "[0-9x,=a-z]{0,12}") {

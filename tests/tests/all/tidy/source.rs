@@ -129,13 +129,18 @@ impl Source {
         None
     }
 
-    /// Whether this file defines a struct or an enum with this name that is not private, outside of tests.
-    pub fn defines_for_others(&self, name: &str) -> bool {
-        ["pub", "pub(crate)", "pub(super)"].iter().any(|visible| {
-            ["struct", "enum"]
-                .iter()
-                .any(|kind| !self.lines_of(&format!("{visible} {kind} {name}"), false).is_empty())
-        })
+    /// The names that follow `code` outside of tests.
+    pub fn names_after(&self, code: &str) -> BTreeSet<&str> {
+        let length = Source::new("idiom", code).tokens.len();
+        let names = self.places_of(code).into_iter().filter_map(|at| self.tokens.get(at + length));
+        names.filter(|token| !token.in_test).map(|token| token.text.as_str()).collect()
+    }
+
+    /// The structs and enums of this file that are not private, outside of tests.
+    pub fn types_for_others(&self) -> BTreeSet<&str> {
+        let visible = ["pub", "pub(crate)", "pub(super)"];
+        let code = visible.iter().flat_map(|it| ["struct", "enum"].map(|kind| format!("{it} {kind}")));
+        code.flat_map(|code| self.names_after(&code)).collect()
     }
 
     /// The possible file names of the modules that this file declares for tests only.

@@ -72,6 +72,11 @@ proptest! {
         let between = parse(NETWORKS[network]).expect("a machine");
         check_job(&format!("job:{}", NETWORKS[network]), &hosts, pes, |a, b| between.distance(a, b));
     }
+}
+
+proptest! {
+    // Each of these machines is checked from every PE to every other.
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn jobs_have_the_properties_of_machines(
