@@ -25,7 +25,7 @@ use equipoise_model::params::{Param, ParamError, Params};
 use equipoise_model::table::seconds;
 use equipoise_model::{Assignment, Database, Topology};
 
-use crate::cost::{Metrics, is_lighter};
+use crate::cost::{CLOSE, FOUND, Metrics, is_lighter};
 use crate::descriptor::{Choice, Recipe};
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
@@ -58,13 +58,6 @@ pub struct AutoLb {
 
 /// A possible gain below this part of the coming periods is not worth thinking.
 const NEGLIGIBLE: f64 = 0.01;
-
-/// Predictions that differ by less than this part, their median error on simulated machines, are taken to be equal; then hop-bytes and
-/// moves decide.
-const CLOSE: f64 = 0.03;
-
-/// What part of the possible gain is expected of a candidate that was never tried.
-const UNKNOWN_FOUND: f64 = 0.5;
 
 /// A candidate that thinks longer than this per object is not tried where periods cannot be predicted.
 const QUICK_SECONDS_PER_OBJECT: f64 = 5e-6;
@@ -218,7 +211,7 @@ impl Candidate {
         Expected {
             thinking_seconds: known(|costs| &costs.strategies).unwrap_or(estimate),
             delivered,
-            found: known(|costs| &costs.found).unwrap_or(UNKNOWN_FOUND),
+            found: known(|costs| &costs.found).unwrap_or(FOUND),
         }
     }
 
@@ -246,7 +239,8 @@ fn part_found(best: &Tried, it: &Tried, possible_seconds: Option<f64>) -> f64 {
     }
 }
 
-/// Whether an answer is better than the best so far. One that raises the present largest load never is.
+/// Whether an answer is better than the best so far: by the coming time, and if both are close by hop-bytes and moves. One that raises
+/// the present largest load never is.
 fn is_better(it: &Tried, best: &Tried, present: &Metrics) -> bool {
     if is_lighter(present.max_load_seconds, it.metrics.max_load_seconds) {
         return false;

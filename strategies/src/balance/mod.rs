@@ -25,4 +25,4 @@ pub mod refine_swap;
 pub(crate) mod relief;
 pub mod rotate;
 pub mod tempered;
-mod traffic;
+pub(crate) mod traffic;

@@ -26,6 +26,11 @@ pub struct LoadBound {
 impl LoadBound {
     /// The bound for the objects of `database`.
     pub fn of(database: &Database) -> LoadBound {
+        LoadBound::over(database, |pe| database.pes[pe].background_seconds)
+    }
+
+    /// As [`Self::of`], with another background of each PE.
+    pub(super) fn over(database: &Database, background_seconds: impl Fn(usize) -> f64) -> LoadBound {
         let open = open_pes(database);
         let mut pinned = vec![None; database.pes.len()];
         let (mut movable, mut heaviest, mut work) = (0.0, None::<f64>, 0.0);
@@ -45,11 +50,12 @@ impl LoadBound {
         let mut fixed = Vec::with_capacity(database.pes.len());
         let (mut speed, mut bound) = (0.0, 0.0f64);
         for (number, pe) in database.pes.iter().enumerate() {
-            let seconds = pe.background_seconds + pinned[number].unwrap_or(0.0) / pe.speed;
+            let background = background_seconds(number);
+            let seconds = background + pinned[number].unwrap_or(0.0) / pe.speed;
             if open[number] {
                 fixed.push((seconds, pe.speed));
                 speed += pe.speed;
-                work += pe.background_seconds * pe.speed;
+                work += background * pe.speed;
             }
             if open[number] || pinned[number].is_some() {
                 bound = bound.max(seconds);
@@ -96,7 +102,7 @@ pub(super) fn counted_pes(database: &Database, placement: &[u32]) -> Vec<bool> {
 }
 
 /// The load of the most loaded PE, among the [`counted_pes`].
-pub(super) fn max_load(database: &Database, placement: &[u32]) -> f64 {
+pub(crate) fn max_load(database: &Database, placement: &[u32]) -> f64 {
     let loads = database.pe_loads(placement).into_iter().zip(counted_pes(database, placement));
     loads.filter(|&(_, counts)| counts).map(|(load, _)| load).fold(0.0, f64::max)
 }

@@ -43,9 +43,9 @@ pub(crate) use hops::hop_bytes;
 pub use hops::{MAX_BOUND_EDGES, MAX_BOUND_PES, hop_bytes_bound};
 pub use links::link_loads;
 pub use load::LoadBound;
-pub(crate) use load::{ROUNDING, is_lighter, pour};
+pub(crate) use load::{ROUNDING, is_lighter, max_load, pour};
 pub use sentence::sentence;
-pub(crate) use step_seconds::hop_byte_seconds;
+pub(crate) use step_seconds::{CLOSE, FOUND, Period, hop_byte_seconds};
 pub use step_seconds::{migration_seconds, step_seconds};
 
 /// The metrics of a placement on a machine.
@@ -137,7 +137,7 @@ impl Metrics {
         assert_eq!(placement.len(), database.objects.len(), "a placement gives every object one PE");
         assert_eq!(topology.pes(), database.pes.len(), "the machine has the PEs of the database");
         let load = LoadBound::of(database);
-        let max_load_seconds = load::max_load(database, placement);
+        let max_load_seconds = max_load(database, placement);
         let moved = database.objects.iter().zip(placement).filter(|&(o, &pe)| o.pe != pe);
         let (migrations, migrated_bytes) = moved.fold((0, Some(0u64)), |(count, sum), (o, _)| {
             (count + 1, sum.zip(o.bytes).map(|(sum, bytes)| sum.saturating_add(bytes)))

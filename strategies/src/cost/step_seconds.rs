@@ -17,11 +17,12 @@
 //! if the rest does not grow. If it grows with the root of hop-bytes, or with the number of messages between PEs, the error is as large.
 
 use equipoise_model::costs::{Costs, LinkLimits};
+use equipoise_model::database::PeRecord;
 use equipoise_model::{Database, Topology};
 
 use super::hops::travel;
 use super::link_loads;
-use super::load::counted_pes;
+use super::load::{LoadBound, counted_pes};
 
 /// The part of the rest of a period in which PEs wait for messages.
 const WAITING: f64 = 0.5;
@@ -29,15 +30,19 @@ const WAITING: f64 = 0.5;
 /// A rest cannot be multiplied by more than what was seen: the wait for a single message says little of thousands.
 const MOST_HOP_BYTES: f64 = 4.0;
 
+/// Predictions that differ by less than this part, about their median error, are taken to be equal.
+pub(crate) const CLOSE: f64 = 0.03;
+
+/// What part of a possible gain is expected of a strategy that was not tried.
+pub(crate) const FOUND: f64 = 0.5;
+
 /// The seconds of the recorded period if object `i` had been on PE `placement[i]`. None if the costs, the communication
 /// or the time of the period are unknown, and with loads by phase, whose order in the period is unknown.
 ///
 /// # Panics
 /// As [`Metrics::of`](super::Metrics::of).
 pub fn step_seconds(database: &Database, topology: &dyn Topology, placement: &[u32]) -> Option<f64> {
-    let period = Period::of(database, topology)?;
-    let longest = f64::max(period.slowest(placement), period.busiest(placement));
-    Some(longest + period.rest * growth(database, topology, [&period.recorded, placement]))
+    Some(Period::of(database, topology)?.seconds(placement))
 }
 
 /// What a hop-byte costs in the recorded period, in seconds of a PE: all PEs wait for a part of the rest, and for the busiest link where it
@@ -50,7 +55,7 @@ pub(crate) fn hop_byte_seconds(database: &Database, topology: &dyn Topology) -> 
 }
 
 /// The recorded period, and what explains it.
-struct Period<'a> {
+pub(crate) struct Period<'a> {
     database: &'a Database,
     topology: &'a dyn Topology,
     costs: &'a Costs,
@@ -68,7 +73,8 @@ struct Period<'a> {
 }
 
 impl<'a> Period<'a> {
-    fn of(database: &'a Database, topology: &'a dyn Topology) -> Option<Self> {
+    /// None where [`step_seconds`] is unknown.
+    pub(crate) fn of(database: &'a Database, topology: &'a dyn Topology) -> Option<Self> {
         let costs = database.costs.as_ref().filter(|_| database.communication_recorded)?;
         if !database.constraints.phases.is_empty() {
             return None;
@@ -98,6 +104,18 @@ impl<'a> Period<'a> {
             of_links,
             rest,
         })
+    }
+
+    /// See [`step_seconds`].
+    pub(crate) fn seconds(&self, placement: &[u32]) -> f64 {
+        let longest = f64::max(self.slowest(placement), self.busiest(placement));
+        longest + self.rest * growth(self.database, self.topology, [&self.recorded, placement])
+    }
+
+    /// A lower bound of [`Self::seconds`] for all placements: no message leaves its PE.
+    pub(crate) fn least_seconds(&self) -> f64 {
+        let own = |pe: usize| own_seconds(&self.database.pes[pe], self.handled[pe]);
+        LoadBound::over(self.database, own).bound_seconds + self.rest * (1.0 - WAITING)
     }
 
     /// The time of the slowest PE.
@@ -177,6 +195,11 @@ fn credible(database: &Database, handled: &[f64], period: f64) -> f64 {
     parts.fold(1.0, f64::min)
 }
 
+/// The background of a PE without the handling of messages, which it contains.
+fn own_seconds(pe: &PeRecord, handled: f64) -> f64 {
+    (pe.background_seconds - handled / pe.speed).max(0.0)
+}
+
 /// The time of the slowest PE. `handled` is the handling of messages that the record contains, `handles` that of the
 /// placement.
 fn slowest(database: &Database, handled: &[f64], handles: &[f64], placement: &[u32]) -> f64 {
@@ -185,10 +208,10 @@ fn slowest(database: &Database, handled: &[f64], handles: &[f64], placement: &[u
         loads[pe as usize] += object.load_seconds;
     }
     let counts = counted_pes(database, placement);
-    let times = database.pes.iter().enumerate().filter(|&(number, _)| counts[number]).map(|(number, pe)| {
-        let own = (pe.background_seconds - handled[number] / pe.speed).max(0.0);
-        own + (loads[number] + handles[number]) / pe.speed
-    });
+    let times =
+        database.pes.iter().enumerate().filter(|&(number, _)| counts[number]).map(|(number, pe)| {
+            own_seconds(pe, handled[number]) + (loads[number] + handles[number]) / pe.speed
+        });
     times.fold(0.0, f64::max)
 }
 

@@ -1,5 +1,8 @@
 //! `PoiseLB`: load, hops and migrations together, on any machine.
 //!
+//! Where the periods of a run can be predicted, `quick` places objects by loads and messages first; the search follows if it may pay for its
+//! thinking:
+//!
 //! 1. `problem`: converts the database to a graph with integer weights, and a capacity for every PE (`limits`); `machine`: converts the
 //!    machine to a tree of blocks, from one block of all PEs to single PEs, with the distances of blocks in every layer.
 //! 2. `initial_mapping`: cuts the graph like the machine, layer by layer. Each cut is a multilevel bisection
@@ -32,6 +35,7 @@ mod machine;
 mod objective;
 mod one_to_one;
 mod problem;
+mod quick;
 mod refinement;
 mod report;
 mod settings;

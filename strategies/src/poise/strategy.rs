@@ -7,6 +7,7 @@ use super::machine::Distances;
 use super::machine::timed::Timed;
 use super::objective::{MAX_GAMMA, measured_gamma, migration_costs};
 use super::problem::Problem;
+use super::quick::Quick;
 use super::report::report;
 use super::settings::{Quality, Settings};
 use super::{Solver, between};
@@ -23,7 +24,8 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     help: "Few hops, balanced loads and few migrations together: bisects machine and objects recursively, \
            refines after every cut, and compares that with refining the present placement. For any machine, \
            up to millions of objects. Where links have different bandwidths, it counts the time of bytes on links \
-           instead of hops, on machines of up to 1024 PEs.",
+           instead of hops, on machines of up to 1024 PEs. Where costs of messages are known and a search cannot pay for its \
+           thinking, it places objects by loads and messages only, in milliseconds.",
     params: &[
         Param { key: "quality", default: "default", help: "search effort: `fast`, `default` or `best`" },
         Param::imbalance("0.03"),
@@ -96,7 +98,16 @@ impl Strategy for PoiseLb {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
-        self.assign_with(self.quality.settings(), database, topology, seed)
+        check(database, topology)?;
+        let quick = self.quick(database, topology, seed);
+        if let Some(answer) = quick.as_ref().and_then(|quick| quick.answer(self.quality)) {
+            return Ok(answer);
+        }
+        let searched = self.assign_with(self.quality.settings(), database, topology, seed)?;
+        Ok(match quick {
+            Some(quick) => quick.or(searched),
+            None => searched,
+        })
     }
 
     fn alternatives(
@@ -121,6 +132,12 @@ impl Strategy for PoiseLb {
 }
 
 impl PoiseLb {
+    /// The best placement without a search; only where the strategy weighs hops and moves by itself.
+    fn quick<'a>(&self, database: &'a Database, topology: &'a dyn Topology, seed: u64) -> Option<Quick<'a>> {
+        let weighs_by_itself = self.gamma.is_none() && self.restarts.is_none() && !self.links;
+        weighs_by_itself.then(|| Quick::of(database, topology, seed, self.imbalance)).flatten()
+    }
+
     /// As [`Strategy::assign`], with the effort given by `settings`.
     pub(super) fn assign_with(
         &self,
