@@ -224,10 +224,12 @@ fn overall(steps: &[RunStep]) -> Option<String> {
     let [first, .., last] = steps else { return None };
     first.strategy.as_ref()?;
     let mut text = format!(
-        "The time between sync points was {} before the first load-balancing step, and {} before the last one ({:+.0} %).",
+        "The time between sync points was {} before the first load-balancing step, and {} before the last one ({}).",
         seconds(first.period_seconds),
         seconds(last.period_seconds),
-        100.0 * (last.period_seconds / first.period_seconds - 1.0)
+        // With the minus sign of the pages.
+        format!("{:+.0} %", 100.0 * (last.period_seconds / first.period_seconds - 1.0))
+            .replace('-', "\u{2212}")
     );
     let change = last.average_load_seconds / first.average_load_seconds - 1.0;
     if change.is_finite() && change.abs() >= WORK {

@@ -85,7 +85,7 @@ const AUTO_LB: Descriptor<Recipe> = Descriptor {
                 ("PoiseLB:quality=fast", 3e-5),
             ];
             let candidates = candidates.into_iter().map(|(spec, seconds_per_object)| {
-                Ok(Candidate { choice: parse(spec, &[])?, seconds_per_object })
+                Ok(Candidate { choice: parse_part(spec, &[])?, seconds_per_object })
             });
             let candidates = candidates.collect::<Result<_, ParamError>>()?;
             auto::make(params, candidates)
@@ -98,9 +98,14 @@ const AUTO_LB: Descriptor<Recipe> = Descriptor {
 /// `HierLB` with the parser of the strategies that it names. What both defaults allow adds up to about the 3 % of one.
 const HIER_LB: Descriptor<Recipe> = Descriptor {
     params: &hier::params("[GreedyRefineLB:imbalance=0.02]", "[GreedyRefineLB:imbalance=0.01]"),
-    item: Recipe { make: |params| hier::make(params, |spec| parse(spec, &[])), ..hier::NAMED.item },
+    item: Recipe { make: |params| hier::make(params, |spec| parse_part(spec, &[])), ..hier::NAMED.item },
     ..hier::NAMED
 };
+
+/// `PoiseLB` as the only strategy of a step. A part of a step, as a stage of a pipeline, inside of nodes or as a candidate, is no record of a period,
+/// by which it could predict what a search is worth.
+const POISE_ALONE: Descriptor<Recipe> =
+    Descriptor { item: Recipe { make: poise::make_alone, ..poise::NAMED.item }, ..poise::NAMED };
 
 /// Pairs of an alias and the name in [`ALL`].
 pub const ALIASES: &[(&str, &str)] = &[("RandCentLB", "RandomLB"), ("auto", "AutoLB")];
@@ -155,9 +160,19 @@ pub fn find(name: &str) -> Option<&'static Descriptor<Recipe>> {
 /// # Errors
 /// If the spec has an unknown strategy, an unknown key or an invalid value.
 pub fn parse(spec: &str, custom: &[Choice]) -> Result<Choice, ParamError> {
+    if stages_of(spec).count() == 1 {
+        return parse_one(spec.trim(), custom, |named| {
+            if named.name == poise::NAMED.name { &POISE_ALONE } else { named }
+        });
+    }
+    parse_part(spec, custom)
+}
+
+/// As [`parse`], for a part of what decides in a step.
+fn parse_part(spec: &str, custom: &[Choice]) -> Result<Choice, ParamError> {
     let mut stages = Vec::new();
     for stage in stages_of(spec) {
-        stages.push(parse_one(stage, custom)?);
+        stages.push(parse_one(stage, custom, |named| named)?);
     }
     let needs_communication = stages.iter().any(|stage| stage.needs_communication);
     let strategy: Arc<dyn Strategy> = match stages.as_slice() {
@@ -186,7 +201,12 @@ pub fn with_default(spec: &str, key: &str, value: impl std::fmt::Display) -> Opt
     stages().any(|(name, _)| has_key(name)).then(|| stages().map(stage).collect::<Vec<_>>().join("+"))
 }
 
-fn parse_one(spec: &str, custom: &[Choice]) -> Result<Choice, ParamError> {
+/// The strategy of a spec without stages, made by `form` of its entry in [`ALL`].
+fn parse_one(
+    spec: &str,
+    custom: &[Choice],
+    form: fn(&'static Descriptor<Recipe>) -> &'static Descriptor<Recipe>,
+) -> Result<Choice, ParamError> {
     if let Some(choice) = custom.iter().find(|choice| choice.spec == spec) {
         return Ok(choice.clone());
     }
@@ -212,7 +232,7 @@ fn parse_one(spec: &str, custom: &[Choice]) -> Result<Choice, ParamError> {
         let known: Vec<&str> = ALL.iter().map(|named| named.name).chain(custom_names).collect();
         return Err(ParamError::unknown("strategy", name, &known, &known));
     };
-    let strategy = Params::parse_with(named.name, named.params, rest, named.item.make)?;
+    let strategy = Params::parse_with(named.name, named.params, rest, form(named).item.make)?;
     Ok(Choice {
         spec: spec.to_string(),
         strategy: strategy.into(),

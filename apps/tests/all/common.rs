@@ -11,6 +11,8 @@ use tempfile::NamedTempFile;
 /// these ten; the slow group has all. Without `objects` their number changes, and FileLB, which needs it, is left out.
 pub fn every_configuration(objects: impl Into<Option<usize>>, mut check: impl FnMut(Config, &str)) {
     let objects = objects.into();
+    // So that programs have different ones.
+    let first = objects.unwrap_or_default();
     for (number, pes) in [1, 2, 3, 5, 8].into_iter().enumerate() {
         // A mapping that uses every PE and places no two neighbors on the same PE.
         let mut mapping = NamedTempFile::new().expect("a temporary file can be made");
@@ -18,7 +20,7 @@ pub fn every_configuration(objects: impl Into<Option<usize>>, mut check: impl Fn
             writeln!(mapping, "{}", (object * 5 + 1) % pes).expect("a temporary file can be written");
         }
         let strategies = ALL.iter().filter(|strategy| objects.is_some() || strategy.name != "FileLB");
-        let chosen = strategies.enumerate().filter(|(at, _)| is_full_size() || at % 5 == number);
+        let chosen = strategies.enumerate().filter(|(at, _)| is_full_size() || (at + first) % 5 == number);
         for (_, strategy) in chosen {
             let spec = match strategy.name {
                 "FileLB" => format!("FileLB:path={}", mapping.path().display()),

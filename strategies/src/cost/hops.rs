@@ -44,7 +44,7 @@ pub(crate) fn hop_bytes(graph: &Graph, anchors: &[u32], places: &[u32], topology
 }
 
 /// The communication metrics of `placement`, except those of links.
-pub(super) fn travel(database: &Database, topology: &dyn Topology, placement: &[u32]) -> Communication {
+pub(crate) fn travel(database: &Database, topology: &dyn Topology, placement: &[u32]) -> Communication {
     let mut sums = Communication::default();
     let remote = Remote::of(database, topology.pes(), placement, |edge, is_remote| {
         sums.total_messages = sums.total_messages.saturating_add(edge.messages);

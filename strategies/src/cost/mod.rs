@@ -39,8 +39,8 @@ mod tests;
 pub mod unsolved;
 pub(crate) mod wiring;
 
-pub(crate) use hops::hop_bytes;
 pub use hops::{MAX_BOUND_EDGES, MAX_BOUND_PES, hop_bytes_bound};
+pub(crate) use hops::{hop_bytes, travel};
 pub use links::link_loads;
 pub use load::LoadBound;
 pub(crate) use load::{ROUNDING, is_lighter, max_load, pour};
@@ -151,9 +151,7 @@ impl Metrics {
             imbalance: (ratio(max_load_seconds, load.average_seconds, 1.0) - 1.0).max(0.0),
             lower_bound_seconds: load.bound_seconds,
             heaviest_object_seconds: load.heaviest_object_seconds,
-            communication: database
-                .communication_recorded
-                .then(|| hops::travel(database, topology, placement)),
+            communication: database.communication_recorded.then(|| travel(database, topology, placement)),
             migrations,
             migrated_bytes,
             step_seconds: step_seconds(database, topology, placement),

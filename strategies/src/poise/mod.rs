@@ -1,7 +1,6 @@
 //! `PoiseLB`: load, hops and migrations together, on any machine.
 //!
-//! Where the periods of a run can be predicted, `quick` places objects by loads and messages first; the search follows if it may pay for its
-//! thinking:
+//! `quick` decides whether the search can pay for its thinking, where `PoiseLB` is the only strategy of a step whose period is recorded. The search:
 //!
 //! 1. `problem`: converts the database to a graph with integer weights, and a capacity for every PE (`limits`); `machine`: converts the
 //!    machine to a tree of blocks, from one block of all PEs to single PEs, with the distances of blocks in every layer.
@@ -44,6 +43,7 @@ mod strategy;
 mod tests;
 
 pub use settings::Quality;
+pub(crate) use strategy::make_alone;
 pub use strategy::{NAMED, PoiseLb};
 
 use bound::cost_bound;

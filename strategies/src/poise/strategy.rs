@@ -1,13 +1,13 @@
 //! `PoiseLB` as a registered strategy: its parameters, and the call of the phases.
 
-use equipoise_model::params::{Param, Params};
+use equipoise_model::params::{Param, ParamError, Params};
 use equipoise_model::{Assignment, Database, Topology};
 
 use super::machine::Distances;
 use super::machine::timed::Timed;
 use super::objective::{MAX_GAMMA, measured_gamma, migration_costs};
 use super::problem::Problem;
-use super::quick::Quick;
+use super::quick::IfItPays;
 use super::report::report;
 use super::settings::{Quality, Settings};
 use super::{Solver, between};
@@ -24,8 +24,8 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     help: "Few hops, balanced loads and few migrations together: bisects machine and objects recursively, \
            refines after every cut, and compares that with refining the present placement. For any machine, \
            up to millions of objects. Where links have different bandwidths, it counts the time of bytes on links \
-           instead of hops, on machines of up to 1024 PEs. Where costs of messages are known and a search cannot pay for its \
-           thinking, it places objects by loads and messages only, in milliseconds.",
+           instead of hops, on machines of up to 1024 PEs. As the only strategy of a step whose costs of \
+           messages are known, it places objects by loads and messages only if a search is not expected to save what it thinks.",
     params: &[
         Param { key: "quality", default: "default", help: "search effort: `fast`, `default` or `best`" },
         Param::imbalance("0.03"),
@@ -48,24 +48,23 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     ],
     item: Recipe {
         needs_communication: true,
-        make: |params: &mut Params| {
-            let gamma = match params.take::<String>("gamma")?.as_str() {
-                "auto" => None,
-                text => match text.parse::<f64>() {
-                    Ok(gamma) if (0.0..=MAX_GAMMA).contains(&gamma) => Some(gamma),
-                    _ => {
-                        let expected = format!("expected `auto` or a number from 0 to {MAX_GAMMA}");
-                        return Err(params.bad("gamma", text, expected));
-                    }
-                },
-            };
-            let restarts = params.take_count_or_auto("restarts", MAX_RESTARTS)?;
-            let links = params.take_switch("links")?;
-            let (quality, imbalance) = (params.take("quality")?, params.take_imbalance()?);
-            Ok(Box::new(OnPart(PoiseLb { quality, imbalance, gamma, restarts, links })))
-        },
+        make: |params: &mut Params| Ok(Box::new(OnPart(PoiseLb::take(params)?))),
     },
 };
+
+/// Makes the strategy for a step that has no other one: a search that cannot pay for its thinking is left out, unless the parameters say
+/// what to weigh or how long to search.
+pub(crate) fn make_alone(params: &mut Params) -> Result<Box<dyn Strategy>, ParamError> {
+    let poise = PoiseLb::take(params)?;
+    let is_told = poise.gamma.is_some() || poise.restarts.is_some() || poise.links;
+    Ok(match poise.quality {
+        Quality::Fast | Quality::Default if !is_told => {
+            let PoiseLb { quality, imbalance, .. } = poise;
+            Box::new(IfItPays { search: OnPart(poise), quality, imbalance })
+        }
+        _ => Box::new(OnPart(poise)),
+    })
+}
 
 /// The maximum number of restarts; larger values are rejected, since further restarts hardly improve the result.
 const MAX_RESTARTS: usize = 1000;
@@ -98,16 +97,7 @@ impl Strategy for PoiseLb {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
-        check(database, topology)?;
-        let quick = self.quick(database, topology, seed);
-        if let Some(answer) = quick.as_ref().and_then(|quick| quick.answer(self.quality)) {
-            return Ok(answer);
-        }
-        let searched = self.assign_with(self.quality.settings(), database, topology, seed)?;
-        Ok(match quick {
-            Some(quick) => quick.or(searched),
-            None => searched,
-        })
+        self.assign_with(self.quality.settings(), database, topology, seed)
     }
 
     fn alternatives(
@@ -132,10 +122,22 @@ impl Strategy for PoiseLb {
 }
 
 impl PoiseLb {
-    /// The best placement without a search; only where the strategy weighs hops and moves by itself.
-    fn quick<'a>(&self, database: &'a Database, topology: &'a dyn Topology, seed: u64) -> Option<Quick<'a>> {
-        let weighs_by_itself = self.gamma.is_none() && self.restarts.is_none() && !self.links;
-        weighs_by_itself.then(|| Quick::of(database, topology, seed, self.imbalance)).flatten()
+    /// The strategy with these parameters.
+    fn take(params: &mut Params) -> Result<PoiseLb, ParamError> {
+        let gamma = match params.take::<String>("gamma")?.as_str() {
+            "auto" => None,
+            text => match text.parse::<f64>() {
+                Ok(gamma) if (0.0..=MAX_GAMMA).contains(&gamma) => Some(gamma),
+                _ => {
+                    let expected = format!("expected `auto` or a number from 0 to {MAX_GAMMA}");
+                    return Err(params.bad("gamma", text, expected));
+                }
+            },
+        };
+        let restarts = params.take_count_or_auto("restarts", MAX_RESTARTS)?;
+        let links = params.take_switch("links")?;
+        let (quality, imbalance) = (params.take("quality")?, params.take_imbalance()?);
+        Ok(PoiseLb { quality, imbalance, gamma, restarts, links })
     }
 
     /// As [`Strategy::assign`], with the effort given by `settings`.

@@ -132,6 +132,7 @@ fn a_signal_in_the_middle_of_an_entry_saves_the_run_at_the_next_sync_point() {
     // They run at the same time, because they mostly sleep.
     for run in restarts.map(|flags| sandbox.start_failing(&format!("slow --restart saved {flags}"))) {
         let output = run.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{output:?}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
     }
     assert!(sandbox.path().join("working-5").exists(), "the restarted run begins with the next step");

@@ -8,8 +8,8 @@ use equipoise_tests::fuzz::readers;
 /// The memory that the processes of these tests may use, in kB.
 const LIMIT: u32 = 400_000;
 
-/// The smallest limit of these tests, in kB. With less, the process does not start: its libraries and the threads of parallel
-/// computations do not fit.
+/// The smallest limit of these tests, in kB. With 40,000 kB the process does not start: its code, its libraries and the threads of
+/// parallel computations do not fit.
 const LEAST: u32 = 48_000;
 
 /// Runs `equipoise` with each line in a shell with limited memory. `phrase` is on stderr.

@@ -43,7 +43,12 @@ function redraw() {
   body.milliseconds = (performance.now() - begin).toFixed(1);
   body.panels = shown.map((panel) => panel.id).join(" ");
   body.strategy = data.placements.length ? after().name : "";
-  const address = new URLSearchParams({ panel: state.panel, ...(body.strategy && { strategy: body.strategy }), ...(state.theme && { theme: state.theme }) });
+  writeAddress();
+}
+/** Writes what is shown into the address, which can be sent to others. */
+function writeAddress() {
+  const { strategy } = document.body.dataset;
+  const address = new URLSearchParams({ panel: state.panel, ...(strategy && { strategy }), ...(state.theme && { theme: state.theme }), ...(wanted && { object: wanted }) });
   history.replaceState(null, "", `#${address}`);
 }
 function choose(placement) { state.after = placement; redraw(); }
@@ -54,7 +59,7 @@ function show(panel) {
 }
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-/** Reads the panel, the strategy and the theme from the address. */
+/** Reads the panel, the strategy, the theme and the object that is looked for from the address. */
 function readAddress() {
   const address = new URLSearchParams(location.hash.slice(1));
   const named = data.placements.findIndex((it) => it.name === address.get("strategy"));
@@ -68,6 +73,7 @@ function readAddress() {
   const wrong = panel === "all" || found || !panel ? "" : empty ? `This report has nothing for the panel ${empty.title}.${why}` : `There is no panel ${panel}.`;
   const strategy = address.get("strategy"), unknown = strategy && named < 0 ? `There is no strategy ${strategy}.` : "";
   document.getElementById("wrong").textContent = [wrong && `${wrong} There are ${shown.map((it) => it.title).join(", ")}.`, unknown].filter(Boolean).join(" ");
+  wanted = address.get("object") || "";
   state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";
   applyTheme();
 }

@@ -118,7 +118,7 @@ function movedList(moved, was, is) {
     sentence.textContent = best ? fitting.slice(0, 8).map((i) => `${objectName(i)} stays on ${peName(is.pe_of[i])}.`).join(" ") : `No object has the name ${wanted}.`;
   };
   const search = make("input", { type: "search", placeholder: "Find a name or number", value: wanted, "aria-label": "Find an object by name",
-    oninput: (event) => { wanted = event.target.value; orders.delete("objects that move"); fill(); } });
+    oninput: (event) => { wanted = event.target.value; orders.delete("objects that move"); fill(); }, onchange: writeAddress });
   fill();
   // A table of all objects of a large run would take longer than a glance; the search finds each of them.
   const rest = moved.length > mostRows ? make("p", { class: "note" }, `The table has the ${mostRows} heaviest objects; the search finds the others.`) : undefined;
@@ -143,7 +143,8 @@ const moves = {
     else if (data.recommended !== null && state.after !== data.recommended && after().strategy_seconds !== null) section.append(make("p", { class: "note" },
       `What fewer migrations would give was computed for ${data.placements[data.recommended].name} only, which is recommended.`));
     const bytes = is.metrics.migrated_bytes;
-    const hops = [was, is].map((it) => it.metrics.hop_bytes), inAll = hops.every((x) => (x ?? null) !== null) ? ` Hop-bytes of all messages ${hops[0] < hops[1] ? "rise all the same, from" : "go from"} ${bytesText(hops[0])} to ${bytesText(hops[1])}.` : "";
+    const hops = [was, is].map((it) => it.metrics.hop_bytes), [from, to] = hops.map((x) => bytesText(x ?? 0));
+    const change = from === to ? `stay at ${from}` : `${hops[0] < hops[1] ? "rise all the same, from" : "fall from"} ${from} to ${to}`, inAll = hops.every((x) => (x ?? null) !== null) ? ` Hop-bytes of all messages ${change}.` : "";
     return `${is.name} moves ${moved.length} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}. ${reasonsText(moved, was, is)}${inAll}`;
   },
 };

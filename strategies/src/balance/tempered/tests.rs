@@ -16,7 +16,7 @@ fn ratio(spec: &str, database: &Database) -> f64 {
 
 #[test]
 fn all_parameters_balance() {
-    for pes in [4, 17, 130] {
+    for pes in [4, 17, 300] {
         let database = uneven(pes);
         for spec in [
             "TemperedLB",

@@ -28,19 +28,22 @@ pub(crate) struct Timed<'a> {
     pub hop: f64,
 }
 
+/// Whether links have different bandwidths.
+pub(in crate::poise) fn has_different_bandwidths(machine: &dyn Topology) -> bool {
+    let mut bandwidths = (0..machine.links()).map(|link| machine.link(link).bandwidth);
+    bandwidths.next().is_some_and(|first| bandwidths.any(|other| other != first))
+}
+
 impl<'a> Timed<'a> {
     /// The machine with distances that count bandwidths; none if all links have the same bandwidth, or the machine is larger
     /// than [`MAX_PES`] and [`MAX_LINKS`] say.
     pub fn of(machine: &'a dyn Topology) -> Option<Timed<'a>> {
         let pes = machine.pes();
-        if pes > MAX_PES || machine.links() > MAX_LINKS {
+        if pes > MAX_PES || machine.links() > MAX_LINKS || !has_different_bandwidths(machine) {
             return None;
         }
         let bandwidths: Vec<f64> = (0..machine.links()).map(|link| machine.link(link).bandwidth).collect();
         let fastest = bandwidths.iter().copied().fold(0.0, f64::max);
-        if bandwidths.iter().all(|&bandwidth| bandwidth == fastest) {
-            return None;
-        }
         let times: Vec<f64> = bandwidths.into_iter().map(|bandwidth| fastest / bandwidth).collect();
         let time = |from: usize, to: usize, route: &mut Vec<usize>| {
             route.clear();

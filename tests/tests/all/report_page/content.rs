@@ -212,6 +212,12 @@ fn an_object_is_searched_or_chosen() {
     ] {
         assert!(sentence.contains(&words), "{words}: {sentence}");
     }
+    // The address has what is searched, and a page opens with it.
+    tab.value("document.querySelector('input[type=search]').dispatchEvent(new Event('change'))");
+    let address = tab.text("new URLSearchParams(location.hash.slice(1)).get('object')");
+    assert_eq!(address, wanted);
+    tab.value("{ wanted = ''; location.hash = location.hash; readAddress(); redraw(); }");
+    assert_eq!(tab.text("document.querySelector('input[type=search]').value"), wanted);
     // Another object is chosen by its name.
     tab.value("{ const it = document.querySelector('input[type=search]'); it.value = ''; it.dispatchEvent(new Event('input')); }");
     assert!(tab.text(said).starts_with(&format!("{} (", names[0])));
