@@ -132,7 +132,7 @@ fn check_predictions(programs: &[(&str, Run)], strategies: &[&str], topologies: 
 
 #[test]
 fn predicted_periods_are_close_to_those_of_a_simulated_machine() {
-    check_predictions(&PROGRAMS[..3], &STRATEGIES[1..6], &["torus:4x4"]);
+    check_predictions(&PROGRAMS[..2], &STRATEGIES[1..6], &["torus:4x4"]);
 }
 
 #[test]
@@ -161,6 +161,7 @@ fn drifting(config: Config) -> (Vec<LbStep>, f64) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn steps_follow_drifting_loads_as_often_as_it_pays() {
     let (never, _) = with(drifting, None, every(1), LbGate::Off);
     let policies = [1, 5, 20].map(|n| with(drifting, Some("GreedyRefineLB"), every(n), LbGate::Off).0);

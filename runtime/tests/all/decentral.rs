@@ -298,3 +298,14 @@ fn a_member_that_panics_ends_the_run() {
         assert!(error.contains("it fell over"), "{error}");
     }
 }
+
+#[test]
+#[ignore = "slow"]
+fn all_of_it_at_full_size() {
+    at_full_size(&[
+        pes_decide_together_what_pe_0_decides_alone,
+        steps_with_and_without_a_centre_alternate,
+        checkpoints_between_steps_without_a_centre_change_no_placement,
+        pes_without_elements_take_part,
+    ]);
+}

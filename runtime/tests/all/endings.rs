@@ -338,5 +338,13 @@ fn all_of_it_at_full_size() {
         the_time_limit_ends_a_run_in_which_messages_circulate,
         elements_that_have_not_contributed_are_named_over_all_pes,
         at_sync_without_a_load_balancer_is_over_when_its_message_arrives,
+        the_time_limit_does_not_matter_to_a_run_that_ends_or_rests,
+        a_run_without_a_process_of_its_own_ends_when_the_entry_returns,
+        elements_that_have_not_called_at_sync_are_named_over_all_pes_and_arrays,
+        a_setup_without_main_is_named,
+        a_run_that_waits_for_nothing_lacks_an_exit,
+        messages_for_elements_that_were_never_inserted_are_named_after_an_exit,
+        an_element_that_migrates_or_is_inserted_at_the_exit_is_not_missing,
+        a_load_balancer_without_an_array_that_takes_part_is_named,
     ]);
 }

@@ -254,7 +254,14 @@ fn refuses_a_placement_file_of_another_length() {
 #[test]
 #[ignore = "slow"]
 fn all_of_it_at_full_size() {
-    at_full_size(&[a_panic_names_the_element_the_entry_and_the_pe]);
+    at_full_size(&[
+        a_panic_names_the_element_the_entry_and_the_pe,
+        at_sync_is_refused_again_without_a_load_balancer_too,
+        a_panic_outside_the_elements_names_its_place,
+        refuses_a_setup_that_differs_between_pes,
+        refuses_impossible_shapes_and_placements,
+        a_destructor_that_panics_after_the_exit_fails_the_run,
+    ]);
 }
 
 /// Its destructor panics, if it has begun.

@@ -280,5 +280,7 @@ fn all_of_it_at_full_size() {
         an_element_can_insert_its_successor,
         an_index_can_be_inserted_again_after_the_report_of_its_end,
         messages_reach_the_next_element_at_the_index_of_one_that_ended,
+        an_element_begins_on_the_pe_that_the_program_chose_for_its_index,
+        an_element_begins_on_the_pe_on_which_it_is_inserted,
     ]);
 }

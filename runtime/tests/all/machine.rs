@@ -139,7 +139,8 @@ const NETWORKS: [&str; 7] = [
 
 #[test]
 fn the_same_seed_gives_the_same_run_and_every_network_the_same_answer() {
-    for (machine, network) in MACHINES.iter().flat_map(|machine| NETWORKS.map(|network| (machine, network))) {
+    let all = MACHINES.iter().flat_map(|machine| NETWORKS.map(|network| (machine, network)));
+    for (machine, network) in all.step_by(if is_full_size() { 1 } else { 4 }) {
         let run = |seed| {
             let config = Config {
                 balancer: vec!["RandomLB".into()],
@@ -305,4 +306,10 @@ fn refuses_flags_of_a_machine_without_a_network() {
     let refused = equipoise::try_run(Config { machine, ..Config::threads(1) }, |_, _: Exit<()>| ());
     let sentence = refused.expect_err("there is no machine").to_string();
     assert!(sentence.contains("add --network"), "{sentence}");
+}
+
+#[test]
+#[ignore = "slow"]
+fn all_of_it_at_full_size() {
+    at_full_size(&[the_same_seed_gives_the_same_run_and_every_network_the_same_answer]);
 }

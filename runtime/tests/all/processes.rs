@@ -1,6 +1,6 @@
 //! Several processes: what they share and what not, one element per process, printing, and the report.
 
-use crate::common::seeds;
+use crate::common::*;
 use equipoise::prelude::*;
 use equipoise::reduce;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -138,7 +138,7 @@ impl Relay {
 
 #[test]
 fn messages_that_wait_for_a_slow_process_are_bounded() {
-    for seed in 0..2 {
+    for seed in 0..if is_full_size() { 2 } else { 1 } {
         // 256 KiB each: 100 MiB to the second process, and 400 MiB from it.
         let blocks = 400;
         let config = Config { pes_per_process: Some(1), ..Config::simulated(3, seed) };
@@ -152,4 +152,13 @@ fn messages_that_wait_for_a_slow_process_are_bounded() {
         assert!(peak < 160 << 20, "seed {seed}: {peak} bytes");
         assert!(report.job.to_string().ends_with(" waited in one process"), "{}", report.job);
     }
+}
+
+#[test]
+#[ignore = "slow"]
+fn all_of_it_at_full_size() {
+    at_full_size(&[
+        every_process_has_its_element_and_its_shared_values,
+        messages_that_wait_for_a_slow_process_are_bounded,
+    ]);
 }

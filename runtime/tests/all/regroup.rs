@@ -309,3 +309,9 @@ fn a_restart_on_another_number_is_refused_with_a_sentence_that_says_why() {
         }
     }
 }
+
+#[test]
+#[ignore = "slow"]
+fn all_of_it_at_full_size() {
+    at_full_size(&[elements_of_pes_and_processes_are_merged_split_and_made]);
+}

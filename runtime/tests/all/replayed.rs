@@ -407,3 +407,9 @@ fn the_first_exit_or_failure_wins_in_the_replay_too() {
         }
     });
 }
+
+#[test]
+#[ignore = "slow"]
+fn all_of_it_at_full_size() {
+    at_full_size(&[a_replay_repeats_the_result_of_a_race]);
+}

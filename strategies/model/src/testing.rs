@@ -27,6 +27,11 @@ pub fn is_full_size() -> bool {
     FULL.get()
 }
 
+/// How many of `all` cases a test runs: all of them in the slow group, and by default a sixteenth, but at least 4.
+pub fn some_of(all: u32) -> u32 {
+    if is_full_size() { all } else { all.min((all / 16).max(4)) }
+}
+
 /// A database with default PEs and one object per entry of `objects`: (load in seconds, PE).
 pub fn database(pes: usize, objects: &[(f64, u32)]) -> Database {
     let object = |(id, &(load_seconds, pe)): (usize, &(f64, u32))| Object {

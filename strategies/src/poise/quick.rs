@@ -21,20 +21,20 @@ use crate::cost::{CLOSE, FOUND, Period, is_lighter, max_load, travel};
 use crate::strategy::{Alternatives, check};
 use crate::{Strategy, StrategyError};
 
-/// About how long a search thinks for an object at least, in seconds of CPU time: measured on steps of 500 to 8,000 objects.
-fn seconds_per_object(quality: Quality) -> f64 {
+/// About how long a search thinks for an object at least, in seconds of CPU time: measured on steps of 500 to 8,000 objects. None if it is to search
+/// whatever that costs.
+pub(super) fn seconds_per_object(quality: Quality) -> Option<f64> {
     match quality {
-        Quality::Fast => 2e-5,
-        Quality::Default => 2.5e-5,
-        // Who asks for the best placement wants it whatever it costs.
-        Quality::Best => 0.0,
+        Quality::Fast => Some(2e-5),
+        Quality::Default => Some(2.5e-5),
+        Quality::Best => None,
     }
 }
 
 /// A search that is left out if it cannot pay; see the top of this file.
 pub(super) struct IfItPays<S> {
     pub search: S,
-    pub quality: Quality,
+    pub seconds_per_object: f64,
     /// Allowed max/avg - 1 of placements without a search.
     pub imbalance: f64,
 }
@@ -60,7 +60,7 @@ impl<S: Strategy> Strategy for IfItPays<S> {
         let Some(quick) = Quick::of(database, topology, seed, self.imbalance) else {
             return self.search.alternatives(database, topology, seed, is_enough);
         };
-        if let Some(answer) = quick.answer(self.quality) {
+        if let Some(answer) = quick.answer(self.seconds_per_object) {
             return Ok(Alternatives { answer, others: Vec::new() });
         }
         let Alternatives { answer, others } =
@@ -72,8 +72,9 @@ impl<S: Strategy> Strategy for IfItPays<S> {
 /// The best placement without a search.
 struct Quick<'a> {
     period: Period<'a>,
-    objects: usize,
     pe_of: Vec<u32>,
+    /// Whether this is the present placement.
+    stays: bool,
     /// The predicted time of a period.
     seconds: f64,
 }
@@ -104,12 +105,12 @@ impl<'a> Quick<'a> {
         let close = judged.into_iter().filter(|it| it.0 <= least * (1.0 + CLOSE));
         let (seconds, pe_of) =
             close.min_by_key(|(_, pe_of)| (travel(database, topology, pe_of).hop_bytes, moves(pe_of)))?;
-        Some(Quick { period, objects: database.objects.len(), pe_of, seconds })
+        Some(Quick { period, stays: pe_of == present, pe_of, seconds })
     }
 
     /// The answer, if no search pays.
-    fn answer(&self, quality: Quality) -> Option<Assignment> {
-        let thinking_seconds = seconds_per_object(quality) * self.objects as f64;
+    fn answer(&self, seconds_per_object: f64) -> Option<Assignment> {
+        let thinking_seconds = seconds_per_object * self.pe_of.len() as f64;
         let expected_seconds = FOUND * (self.seconds - self.period.least_seconds()).max(0.0);
         (expected_seconds < thinking_seconds).then(|| {
             self.assignment(&format!(
@@ -124,16 +125,16 @@ impl<'a> Quick<'a> {
     fn or(&self, searched: Assignment) -> Assignment {
         let found = self.period.seconds(&searched.pe_of);
         match self.seconds < (1.0 - CLOSE) * found {
-            true => self.assignment(&format!("a search found one that takes {}", seconds(found))),
+            true => {
+                self.assignment(&format!("a search found a placement with which it takes {}", seconds(found)))
+            }
             false => searched,
         }
     }
 
     fn assignment(&self, reason: &str) -> Assignment {
-        let sentence = format!(
-            "The best placement by loads and messages takes {} a period; {reason}.",
-            seconds(self.seconds)
-        );
+        let placed = if self.stays { "As it is" } else { "Placed by loads and messages" };
+        let sentence = format!("{placed}, a period takes {}; {reason}.", seconds(self.seconds));
         let notes = vec![Note::new("period_seconds", self.seconds)];
         Assignment { notes, sentence: Some(sentence), ..Assignment::new(self.pe_of.clone()) }
     }
@@ -174,11 +175,10 @@ mod tests {
     #[test]
     fn a_placement_that_cannot_be_improved_is_the_answer() {
         of(&recorded(4), |quick| {
-            let answer =
-                quick.expect("periods are known").answer(Quality::Default).expect("2 s are the bound");
+            let answer = quick.expect("periods are known").answer(2.5e-5).expect("2 s are the bound");
             assert_eq!(answer.pe_of.iter().filter(|&&pe| pe == 0).count(), 2);
-            let expected = "The best placement by loads and messages takes 2.00 s a period; a search is expected to save 0 s, and \
-                            would think for about 100 us.";
+            let expected = "Placed by loads and messages, a period takes 2.00 s; a search is expected to save 0 s, and would think \
+                            for about 100 us.";
             assert_eq!(answer.sentence.as_deref(), Some(expected));
         });
     }
@@ -188,9 +188,8 @@ mod tests {
         // Three objects of 1 s take 2 s, and 1.5 s are the bound.
         of(&recorded(3), |quick| {
             let quick = quick.expect("periods are known");
-            assert!(quick.answer(Quality::Default).is_none() && quick.answer(Quality::Fast).is_none());
+            assert!(quick.answer(2.5e-5).is_none() && quick.answer(0.05).is_none());
         });
-        of(&recorded(4), |quick| assert!(quick.expect("periods are known").answer(Quality::Best).is_none()));
     }
 
     #[test]
@@ -199,7 +198,9 @@ mod tests {
             let quick = quick.expect("periods are known");
             let sentence = quick.or(on(1, 4)).sentence.expect("a sentence");
             assert!(
-                sentence.ends_with("takes 2.00 s a period; a search found one that takes 4.00 s."),
+                sentence.ends_with(
+                    "a period takes 2.00 s; a search found a placement with which it takes 4.00 s."
+                ),
                 "{sentence}"
             );
             let as_good = Assignment::new(vec![1, 0, 1, 0]);
@@ -213,7 +214,15 @@ mod tests {
         let mut database = recorded(4);
         (database.objects[2].pe, database.objects[3].pe) = (1, 1);
         database.pes.iter_mut().for_each(|pe| pe.wall_seconds = 2.0);
-        of(&database, |quick| assert_eq!(quick.expect("periods are known").pe_of, [0, 0, 1, 1]));
+        of(&database, |quick| {
+            let answer = quick.expect("periods are known").answer(2.5e-5).expect("it cannot be improved");
+            assert_eq!(answer.pe_of, [0, 0, 1, 1]);
+            assert!(
+                answer
+                    .sentence
+                    .is_some_and(|sentence| sentence.starts_with("As it is, a period takes 2.00 s;"))
+            );
+        });
     }
 
     #[test]
@@ -223,7 +232,7 @@ mod tests {
             let strategy = crate::registry::parse(spec, &[]).expect(spec).strategy;
             let answer = strategy.assign(&recorded(4), &*machine, 0).expect(spec);
             assert_eq!(answer.pe_of.iter().filter(|&&pe| pe == 0).count(), 2, "{spec}");
-            answer.sentence.is_some_and(|sentence| sentence.starts_with("The best placement by loads"))
+            answer.sentence.is_some_and(|sentence| sentence.starts_with("Placed by loads"))
         };
         assert!(says("PoiseLB") && says("PoiseLB:quality=fast,imbalance=0.01"));
         let others =

@@ -7,7 +7,7 @@ use super::machine::Distances;
 use super::machine::timed::Timed;
 use super::objective::{MAX_GAMMA, measured_gamma, migration_costs};
 use super::problem::Problem;
-use super::quick::IfItPays;
+use super::quick::{IfItPays, seconds_per_object};
 use super::report::report;
 use super::settings::{Quality, Settings};
 use super::{Solver, between};
@@ -57,10 +57,10 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
 pub(crate) fn make_alone(params: &mut Params) -> Result<Box<dyn Strategy>, ParamError> {
     let poise = PoiseLb::take(params)?;
     let is_told = poise.gamma.is_some() || poise.restarts.is_some() || poise.links;
-    Ok(match poise.quality {
-        Quality::Fast | Quality::Default if !is_told => {
-            let PoiseLb { quality, imbalance, .. } = poise;
-            Box::new(IfItPays { search: OnPart(poise), quality, imbalance })
+    let PoiseLb { quality, imbalance, .. } = poise;
+    Ok(match seconds_per_object(quality) {
+        Some(seconds_per_object) if !is_told => {
+            Box::new(IfItPays { search: OnPart(poise), seconds_per_object, imbalance })
         }
         _ => Box::new(OnPart(poise)),
     })

@@ -6,6 +6,7 @@ use equipoise::checkpoint::Checkpoint;
 use equipoise_tests::{Sandbox, command, without_run};
 
 #[test]
+#[ignore = "slow"]
 fn a_program_that_dies_is_started_again_from_its_newest_checkpoint() {
     let sandbox = Sandbox::new();
     let line = "run stencil2d --blocks 4 --cells 8 --lb-every 3 --iterations 6000 --pes 2 --format json";

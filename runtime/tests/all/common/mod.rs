@@ -3,6 +3,7 @@
 pub mod workers;
 
 use equipoise::{Config, Migration};
+use equipoise_model::testing::some_of;
 pub use equipoise_model::testing::{at_full_size, is_full_size, set_full_size};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -123,15 +124,15 @@ fn vary(config: Config) -> Config {
     Config { migration, initial, ..config }
 }
 
-/// The seeds to test: an eighth of `all`, but at least 4; all of them in the slow group.
-pub fn seeds(all: u64) -> Range<u64> {
-    0..if is_full_size() { all } else { all.min((all / 8).max(4)) }
+/// The seeds to test of `all`; see [`some_of`].
+pub fn seeds(all: u32) -> Range<u64> {
+    0..u64::from(some_of(all))
 }
 
 /// Runs `check` for many seeds on the simulated machine, and for some on threads; all of them in the slow
 /// group.
 #[track_caller]
-pub fn everywhere(simulations: u64, on_threads: u64, check: impl Fn(Config) + Copy + Send + 'static) {
+pub fn everywhere(simulations: u32, on_threads: u32, check: impl Fn(Config) + Copy + Send + 'static) {
     for config in seeds(simulations).map(simulated).chain(seeds(on_threads).map(threads)) {
         watched(describe(&config), move || check(config));
     }

@@ -108,3 +108,9 @@ fn variants_of_a_chare_have_any_name() {
     });
     assert_eq!(report.result, 1);
 }
+
+#[test]
+#[ignore = "slow"]
+fn all_of_it_at_full_size() {
+    at_full_size(&[a_generic_chare_has_a_flow]);
+}

@@ -266,3 +266,15 @@ fn a_run_that_comes_to_rest_says_for_which_messages_flows_wait() {
         }
     }
 }
+
+#[test]
+#[ignore = "slow"]
+fn all_of_it_at_full_size() {
+    at_full_size(&[
+        a_flow_has_the_result_of_the_same_program_without_messages,
+        a_flow_without_a_balancer_has_the_same_result,
+        a_flow_continues_from_a_checkpoint_at_the_wait_where_it_was_saved,
+        a_flow_waits_for_one_or_all_of_several_messages,
+        a_message_that_starts_a_flow_again_waits_until_the_flow_has_ended,
+    ]);
+}

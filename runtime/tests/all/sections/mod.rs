@@ -426,3 +426,14 @@ fn a_reduction_over_a_section_does_not_wait_for_idle_pes() {
         assert_eq!(report.result, 8);
     });
 }
+
+#[test]
+#[ignore = "slow"]
+fn all_of_it_at_full_size() {
+    at_full_size(&[
+        a_multicast_reaches_each_member_once_while_members_migrate,
+        reductions_over_sections_and_prefixes_have_the_same_bits_on_any_machine,
+        a_restarted_run_completes_the_reductions_over_sections_that_had_begun,
+        a_reduction_over_a_section_does_not_wait_for_idle_pes,
+    ]);
+}

@@ -109,3 +109,9 @@ fn wrong_uses_of_sections_have_sentences() {
         }
     });
 }
+
+#[test]
+#[ignore = "slow"]
+fn all_of_it_at_full_size() {
+    at_full_size(&[wrong_uses_of_sections_have_sentences]);
+}

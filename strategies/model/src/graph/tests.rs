@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::files::AtLine;
-use crate::testing::reference;
+use crate::testing::{at_full_size, reference, some_of};
 
 /// Reads a file with this extension and text.
 fn parse(extension: &str, text: &str) -> Result<Database, GraphError> {
@@ -361,7 +361,7 @@ proptest! {
 
 proptest! {
     // Some of these specs are those of large graphs.
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(some_of(24)))]
 
     #[test]
     fn no_spec_panics(rest in "[0-9x,=a-z]{0,12}") {
@@ -369,6 +369,12 @@ proptest! {
             let _ = make(generator, &rest);
         }
     }
+}
+
+#[test]
+#[ignore = "slow"]
+fn no_spec_panics_in_many_cases() {
+    at_full_size(&[no_spec_panics]);
 }
 
 /// Writes `database` in a format and reads it again.

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::graph::Graph;
+use crate::testing::{at_full_size, some_of};
 
 /// Checks the properties of a machine for all pairs of PEs; routes start and end at the PEs.
 pub(super) fn check(machine: &dyn Topology) {
@@ -111,6 +112,8 @@ pub(super) fn search(machine: &dyn Topology) -> Vec<u32> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(some_of(256)))]
+
     #[test]
     fn grids_have_the_properties_of_machines(sizes in prop::collection::vec((1..6usize, any::<bool>()), 1..4)) {
         let grid = Grid::new(&sizes).expect("small sizes");
@@ -229,6 +232,23 @@ proptest! {
         let spec = format!("{kind}{sizes}{part}");
         let _ = parse(&spec);
     }
+}
+
+#[test]
+#[ignore = "slow"]
+fn machines_have_their_properties_in_many_cases() {
+    at_full_size(&[
+        grids_have_the_properties_of_machines,
+        trees_have_the_properties_of_machines,
+        hypercubes_have_the_properties_of_machines,
+        fat_trees_have_the_properties_of_machines,
+        dragonflies_have_the_properties_of_machines,
+        machine_graphs_have_the_properties_of_machines,
+        products_have_the_properties_of_machines,
+        allocations_have_the_properties_of_machines,
+        no_spec_panics,
+        no_spec_of_any_machine_panics,
+    ]);
 }
 
 /// Small machines of all kinds, including nested ones.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use equipoise_model::testing::{at_full_size, is_full_size};
 use equipoise_tests::{Sandbox, WORKSPACE, files};
 
 use super::{Block, Page, pages};
@@ -184,13 +185,22 @@ fn check(page: &Page, different: &mut Vec<String>) {
     }
 }
 
+/// The pages that a new user reads first.
+const FIRST: [&str; 2] = ["README.md", "docs/src/tutorial.md"];
+
 #[test]
 fn commands_run_and_print_what_pages_show() {
     let mut different = Vec::new();
-    for page in pages() {
-        check(&page, &mut different);
+    for page in pages().iter().filter(|page| is_full_size() || FIRST.contains(&&*page.name)) {
+        check(page, &mut different);
     }
     assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+#[test]
+#[ignore = "slow"]
+fn commands_of_all_pages_print_what_they_show() {
+    at_full_size(&[commands_run_and_print_what_pages_show]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ fn texts(list: &Value) -> Vec<&str> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_run_without_a_balancer_shows_its_loads() {
     let sandbox = Sandbox::new();
     let line = RUN.replace("--balancer GreedyRefineLB", "");
@@ -48,6 +49,7 @@ fn a_run_without_a_balancer_shows_its_loads() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_step_with_the_largest_gain_is_one_with_migrations() {
     let sandbox = Sandbox::new();
     let shown = document(&sandbox, &RUN.replace("GreedyRefineLB", "RotateLB"));
@@ -82,6 +84,7 @@ fn a_run_that_failed_says_so_first() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn several_steps_are_added_up_where_they_are_compared() {
     let sandbox = Sandbox::new();
     let line = format!(
@@ -166,6 +169,7 @@ fn loaded_pe(cell: &str, loads: &[f64]) -> usize {
 }
 
 #[test]
+#[ignore = "slow"]
 fn objects_that_move_have_their_names_and_facts() {
     let sandbox = Sandbox::new();
     let Some((mut tab, shown)) = moves_page(&sandbox) else { return };
@@ -231,6 +235,7 @@ fn an_object_is_searched_or_chosen() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_reasons_of_moves_follow_from_the_loads() {
     let sandbox = Sandbox::new();
     let Some((mut tab, shown)) = moves_page(&sandbox) else { return };
@@ -296,6 +301,7 @@ fn equal_simulated_runs_have_equal_pages() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn placements_with_fewer_migrations_are_a_curve() {
     let sandbox = Sandbox::new();
     let line = format!(
@@ -354,6 +360,7 @@ fn placements_with_fewer_migrations_are_a_curve() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn pages_fit_into_narrow_windows() {
     let sandbox = Sandbox::new();
     sandbox.run(&format!("{PAIRS} --report a.html")).result();

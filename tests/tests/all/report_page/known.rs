@@ -47,6 +47,7 @@ fn places(document: &Value, tasks: [usize; 2]) -> [u64; 2] {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_map_on_a_tree_is_an_icicle() {
     let sandbox = Sandbox::new();
     sandbox.put("g.csv", "src,dst,bytes\n0,3,1000000\n1,2,1\n");
@@ -107,6 +108,7 @@ fn a_map_on_a_tree_is_an_icicle() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_map_on_a_dragonfly_is_a_matrix_of_groups() {
     let sandbox = Sandbox::new();
     sandbox.put("g.csv", "src,dst,bytes\n0,11,1000000\n4,5,1\n");
@@ -136,6 +138,7 @@ fn a_map_on_a_dragonfly_is_a_matrix_of_groups() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_torus_of_four_dimensions_is_shown_in_slices() {
     let sandbox = Sandbox::new();
     // A heavy edge in dimension 4 between slices 0 and 1, half of it in dimension 1 of slice 0, and a light one.
@@ -200,6 +203,7 @@ fn loads_are_as_high_as_they_are_large() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn lists_of_messages_and_programs_show_the_machine() {
     let sandbox = Sandbox::new();
     sandbox.put("m.csv", "src,dst,bytes\n0,3,3000000\n1,2,1000\n");
@@ -219,6 +223,7 @@ fn lists_of_messages_and_programs_show_the_machine() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn where_few_objects_send_rows_are_only_these() {
     let sandbox = Sandbox::new();
     // Task 0 sends to all others, most to task 2, and nothing to itself.
@@ -261,6 +266,7 @@ fn where_few_objects_send_rows_are_only_these() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn long_grids_are_rows_or_lists() {
     let sandbox = Sandbox::new();
     let Some(mut tab) = Chromium::start() else { return };

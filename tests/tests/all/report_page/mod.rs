@@ -98,6 +98,7 @@ fn a_replay_of_a_charm_dump_shows_all_panels() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_run_with_several_steps_shows_them() {
     let sandbox = Sandbox::new();
     let panels = "summary loads steps machine matrix moves distances";
@@ -131,6 +132,7 @@ fn a_run_with_several_steps_shows_them() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_simulated_trace_shows_a_timeline() {
     let sandbox = Sandbox::new();
     sandbox.run(&format!("{RUN} --record run.trace")).result();
@@ -144,6 +146,7 @@ fn a_simulated_trace_shows_a_timeline() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn pages_open_in_firefox() {
     let sandbox = Sandbox::new();
     charm_dump(&sandbox);

@@ -65,6 +65,7 @@ fn tabs_and_tables_are_used_with_keys() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn pictures_say_what_is_under_the_cursor() {
     let Some((sandbox, mut tab)) = replay() else { return };
     let file = sandbox.path().join("a.html");
@@ -119,6 +120,7 @@ fn pictures_say_what_is_under_the_cursor() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_slider_follows_keys() {
     let sandbox = Sandbox::new();
     sandbox.run(&format!("{RUN} --report run.html")).result();
@@ -143,6 +145,7 @@ fn the_slider_follows_keys() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn pages_follow_the_light_of_the_system() {
     let Some((sandbox, mut tab)) = replay() else { return };
     let back = "getComputedStyle(document.body).backgroundColor";
@@ -158,6 +161,7 @@ fn pages_follow_the_light_of_the_system() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn paper_has_all_panels_on_white() {
     let Some((sandbox, mut tab)) = replay() else { return };
     tab.open(&sandbox.path().join("a.html"), "panel=moves&theme=dark");
@@ -177,6 +181,7 @@ fn paper_has_all_panels_on_white() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_panel_that_cannot_be_drawn_leaves_the_others() {
     let Some((sandbox, mut tab)) = replay() else { return };
     tab.open(&sandbox.path().join("a.html"), "panel=summary");

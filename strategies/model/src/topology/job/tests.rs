@@ -7,6 +7,7 @@ use super::super::running_job::{divide, job, job_on};
 use super::super::tests::{check, check_between, route};
 use super::*;
 use crate::fault::Fault;
+use crate::testing::{at_full_size, some_of};
 
 /// Machines for the network between nodes, with at least 6 PEs.
 const NETWORKS: &[&str] =
@@ -76,7 +77,7 @@ proptest! {
 
 proptest! {
     // Each of these machines is checked from every PE to every other.
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(some_of(64)))]
 
     #[test]
     fn jobs_have_the_properties_of_machines(
@@ -329,4 +330,10 @@ fn errors_of_jobs_name_the_remedy() {
 fn an_allocation_of_a_job_may_have_the_inner_parts_of_any_machine() {
     let machine = parse("(job:2x2:(torus:4x2[5,0-2])*flat:2)[3,0,17-20]").expect("a machine");
     check_between(&*machine, |_, _| None);
+}
+
+#[test]
+#[ignore = "slow"]
+fn jobs_have_the_properties_of_machines_in_many_cases() {
+    at_full_size(&[jobs_have_the_properties_of_machines]);
 }

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use equipoise_model::testing::{at_full_size, some_of};
 use equipoise_model::topology;
 
 use super::*;
@@ -104,7 +105,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(some_of(60)))]
 
     /// Many messages with few different sizes and times, so that many flows begin and end together, and with receivers
     /// that most messages go to, so that bottlenecks have many flows.
@@ -307,4 +308,10 @@ fn errors_name_the_problem_of_a_spec() {
         let error = parse(spec).err().expect(spec).to_string();
         assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
     }
+}
+
+#[test]
+#[ignore = "slow"]
+fn arrivals_equal_those_without_groups_in_many_cases() {
+    at_full_size(&[arrivals_equal_those_without_groups]);
 }
