@@ -17,12 +17,9 @@ struct Cli {
     json: bool,
     /// Take only measurements whose name contains this text, and their floors
     filter: Option<String>,
-    /// `cargo bench` passes this flag; without it, small mode is used
+    /// `cargo bench` passes this flag; without it, as under `mpirun`, small mode is used
     #[arg(long, hide = true)]
     bench: bool,
-    /// `cargo test -- --ignored` passes this flag to run slow tests; benchmarks have none
-    #[arg(long, hide = true)]
-    ignored: bool,
 }
 
 /// The `main` of a benchmark: parses the command line, takes the measurements, and prints the results.
@@ -33,9 +30,6 @@ pub fn run(all: Vec<Measurement>) {
 /// Like [`run`], for a benchmark whose measurements are taken by several processes together; process 0 prints the results.
 pub fn run_in_process(process: usize, mut all: Vec<Measurement>) {
     let mut cli = Cli::parse();
-    if cli.ignored {
-        return;
-    }
     cli.small |= !cli.bench;
     if let Some(filter) = &cli.filter {
         let floors: Vec<_> =

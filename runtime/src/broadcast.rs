@@ -12,6 +12,19 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+/// Takes the item at a position; the others keep their order. O(`at`). `VecDeque::remove` would compile much code for each type of messages.
+///
+/// # Panics
+/// When there is no such position.
+pub(crate) fn take_at<T>(queue: &mut VecDeque<T>, at: usize) -> Option<T> {
+    let mut hole = at;
+    while hole > 0 {
+        queue.swap(hole - 1, hole);
+        hole -= 1;
+    }
+    queue.pop_front()
+}
+
 /// Broadcasts by number, ascending; most are added in this order. A map would compile a tree for each type of messages.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Numbered<M>(VecDeque<(u32, M)>);
@@ -35,14 +48,20 @@ impl<M> Numbered<M> {
     /// Adds a broadcast, unless it is there.
     pub(crate) fn insert(&mut self, number: u32, msg: M) {
         if let Err(at) = self.find(number) {
-            self.0.insert(at, (number, msg));
+            // Most are the last ones. `VecDeque::insert` would compile much code for each type of messages.
+            let mut last = self.0.len();
+            self.0.push_back((number, msg));
+            while last > at {
+                self.0.swap(last - 1, last);
+                last -= 1;
+            }
         }
     }
 
     /// Takes the broadcast with this number.
     pub(crate) fn take(&mut self, number: u32) -> Option<M> {
         let at = self.find(number).ok()?;
-        self.0.remove(at).map(|(_, msg)| msg)
+        take_at(&mut self.0, at).map(|(_, msg)| msg)
     }
 
     /// Takes the broadcast with the least number.

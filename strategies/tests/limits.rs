@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 #[global_allocator]
 static ALLOCATED: Cap<System> = Cap::new(System, 1 << 30);
 
-/// Held by the test that measures, because [`ProcessTime`] counts the threads of all tests.
+/// Held by the test that measures, because [`ProcessTime`] counts all threads.
 static MEASURING: Mutex<()> = Mutex::new(());
 
 /// CPU time of a strategy with the largest values of its parameters, without optimisation.
@@ -60,7 +60,6 @@ fn database(pes: u32) -> Database {
 #[track_caller]
 fn run(spec: &str, database: &Database, machine: &dyn Topology, most: Duration) {
     let strategy = registry::parse(spec, &[]).unwrap_or_else(|error| panic!("{spec}: {error}")).strategy;
-    let _alone = MEASURING.lock();
     let start = ProcessTime::now();
     let answer = strategy.assign(database, machine, 1);
     let took = start.elapsed();
@@ -88,6 +87,7 @@ fn run_all(machines: [&str; 4], most_by_default: Duration) {
 
 #[test]
 fn few_objects_on_many_pes_cost_little() {
+    let _alone = MEASURING.lock();
     // What takes a time by the square of the number of PEs takes longer.
     run_all(LARGE, MOST_BY_DEFAULT / 4);
 }
@@ -95,6 +95,7 @@ fn few_objects_on_many_pes_cost_little() {
 #[test]
 #[ignore = "slow"]
 fn few_objects_on_a_million_pes_cost_little() {
+    let _alone = MEASURING.lock();
     run_all(LARGEST, MOST_BY_DEFAULT);
     let machine = topology::parse(LARGEST[0]).expect("a flat machine");
     let database = database(machine.pes() as u32);
@@ -141,6 +142,7 @@ fn ranges() -> Vec<(String, String)> {
 
 #[test]
 fn silly_values_of_every_parameter_are_refused_with_the_range() {
+    let _alone = MEASURING.lock();
     let ranges = ranges();
     assert!(ranges.len() > 20, "{ranges:?}");
     for (spec, most) in ranges {
@@ -151,6 +153,7 @@ fn silly_values_of_every_parameter_are_refused_with_the_range() {
 #[test]
 #[ignore = "slow"]
 fn the_largest_values_end_soon_on_a_small_machine() {
+    let _alone = MEASURING.lock();
     let (database, machine) = (database(8), topology::parse("torus:4x2").expect("a machine"));
     for (spec, _) in ranges() {
         run(&spec, &database, &*machine, MOST);

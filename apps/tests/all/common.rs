@@ -2,7 +2,7 @@
 
 use equipoise::strategies::registry::ALL;
 use equipoise::{Config, Machine, Transport};
-use equipoise_model::testing::is_full_size;
+use equipoise_model::testing::is_chosen;
 use std::io::Write as _;
 use tempfile::NamedTempFile;
 
@@ -20,7 +20,7 @@ pub fn every_configuration(objects: impl Into<Option<usize>>, mut check: impl Fn
             writeln!(mapping, "{}", (object * 5 + 1) % pes).expect("a temporary file can be written");
         }
         let strategies = ALL.iter().filter(|strategy| objects.is_some() || strategy.name != "FileLB");
-        let chosen = strategies.enumerate().filter(|(at, _)| is_full_size() || (at + first) % 5 == number);
+        let chosen = strategies.enumerate().filter(|(at, _)| is_chosen(at + first, number, 5));
         for (at, strategy) in chosen {
             let spec = match strategy.name {
                 "FileLB" => format!("FileLB:path={}", mapping.path().display()),
@@ -31,10 +31,8 @@ pub fn every_configuration(objects: impl Into<Option<usize>>, mut check: impl Fn
                 (Transport::Threads, Machine::default()),
                 (Transport::Simulated, if pes % 3 == 0 { virtual_time } else { Machine::default() }),
             ];
-            let chosen = transports
-                .into_iter()
-                .enumerate()
-                .filter(|(nth, _)| is_full_size() || (at / 5 + number) % 2 == *nth);
+            let chosen =
+                transports.into_iter().enumerate().filter(|&(nth, _)| is_chosen(nth, at / 5 + number, 2));
             for (_, (transport, machine)) in chosen {
                 let config = Config {
                     transport,

@@ -72,7 +72,7 @@ pub(crate) struct Port<T: Chare> {
     /// into it in place.
     pub(crate) local: RefCell<Vec<Item<T::Msg>>>,
     /// Orders from this PE to itself.
-    pub(crate) orders: RefCell<VecDeque<ChareOrder<T>>>,
+    pub(crate) orders: RefCell<Vec<ChareOrder<T>>>,
     pub(crate) directory: Option<RefCell<Directory>>,
     /// The message of the running element to deliver after load balancing.
     pub(crate) resume: Cell<Option<T::Msg>>,
@@ -280,7 +280,7 @@ impl<T: Chare> Port<T> {
             if let Some(log) = out.log() {
                 log.posts(self.id, to, 0);
             }
-            return self.orders.borrow_mut().push_back(order);
+            return self.orders.borrow_mut().push(order);
         }
         let priority = match &order {
             Order::Message { msg, .. } if out.prioritized != 0 => T::priority(msg),

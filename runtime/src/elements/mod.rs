@@ -1,7 +1,7 @@
 //! The elements of one array on one PE. Entry methods run only here, so load is measured only here.
 
 use crate::array::{Chare, ChareOrder, ChareSlot, Cx, Port};
-use crate::broadcast::{Departures, Numbered};
+use crate::broadcast::{Departures, Numbered, take_at};
 use crate::checkpoint::{ArrayIndex, Part};
 use crate::inbox::Bag;
 use crate::load::element_key;
@@ -245,7 +245,7 @@ impl<T: Chare> Elements<T> {
             };
             let Some(next) = extra.pending.iter().position(ready) else { return };
             let kept = extra.pending.len();
-            let Some(msg) = extra.pending.remove(next) else { return };
+            let Some(msg) = take_at(&mut extra.pending, next) else { return };
             pe.out.executed(1);
             pe.out.trace(|tracer| tracer.releases(self.port.id, rank, next, pe.clock.virtual_seconds()));
             if let Some(log) = pe.out.log() {

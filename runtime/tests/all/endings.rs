@@ -172,9 +172,9 @@ fn messages_that_travel_as_orders_are_reported_as_queued() {
 fn a_run_without_a_process_of_its_own_ends_when_the_entry_returns() {
     everywhere(2, 2, |config| {
         let begin = Instant::now();
-        let config = Config { time_limit: Some(0.05), ..config };
-        let error = error(config, |pe, runners, _| runners.at(pe, [5]).ponders(0.4));
-        assert!(begin.elapsed() >= Duration::from_millis(400));
+        let config = Config { time_limit: Some(0.15), ..config };
+        let error = error(config, |pe, runners, _| runners.at(pe, [5]).ponders(0.5));
+        assert!(begin.elapsed() >= Duration::from_millis(500));
         let RunError::TimeLimit { waiting, .. } = error else { panic!("{error:?}") };
         let line = waiting.first().map_or("", |line| line.as_str());
         assert!(line.starts_with("Runner[5] in entry `ponders` on PE "), "{waiting:?}");

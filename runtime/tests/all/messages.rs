@@ -155,7 +155,7 @@ walkers!(one: 1; two: 2; three: 3; four: 4; five: 5; six: 6;);
 
 #[test]
 fn every_step_of_a_random_walk_arrives_once_in_one_to_six_dimensions() {
-    everywhere(60, 16, |config| match config.seed % 6 {
+    everywhere(96, 16, |config| match config.seed % 6 {
         0 => one::check(config, [17], None, 20, 60),
         1 => two::check(config, [5, 4], None, 20, 60),
         2 => three::check(config, [3, 2, 4], None, 20, 60),

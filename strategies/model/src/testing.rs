@@ -32,6 +32,20 @@ pub fn some_of(all: u32) -> u32 {
     if is_full_size() { all } else { all.min((all / 16).max(4)) }
 }
 
+/// The seeds of a test that has `all` of them: as many as [`some_of`] says. Configurations follow from seeds by their remainders, so the seeds of a
+/// small run have different ones, modulo 4 and 6, and other tests have other seeds.
+pub fn seeds(all: u32) -> impl Iterator<Item = u64> {
+    let count = some_of(all);
+    let step = (all / count - 1) / 12 * 12 + 1;
+    let first = all - 1 - (count - 1) * step;
+    (0..count).map(move |nth| u64::from(first + nth * step))
+}
+
+/// Whether a case with this number belongs to a part, out of `parts`; at full size, each part has all cases.
+pub fn is_chosen(number: usize, part: usize, parts: usize) -> bool {
+    is_full_size() || number % parts == part % parts
+}
+
 /// A database with default PEs and one object per entry of `objects`: (load in seconds, PE).
 pub fn database(pes: usize, objects: &[(f64, u32)]) -> Database {
     let object = |(id, &(load_seconds, pe)): (usize, &(f64, u32))| Object {

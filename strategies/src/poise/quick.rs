@@ -21,8 +21,7 @@ use crate::cost::{CLOSE, FOUND, Period, is_lighter, max_load, travel};
 use crate::strategy::{Alternatives, check};
 use crate::{Strategy, StrategyError};
 
-/// About how long a search thinks for an object at least, in seconds of CPU time: measured on steps of 500 to 8,000 objects. None if it is to search
-/// whatever that costs.
+/// About how long a search thinks for an object at least, in seconds of CPU time: measured on steps of 500 to 8,000 objects. `None`: always search.
 pub(super) fn seconds_per_object(quality: Quality) -> Option<f64> {
     match quality {
         Quality::Fast => Some(2e-5),
@@ -126,15 +125,16 @@ impl<'a> Quick<'a> {
         let found = self.period.seconds(&searched.pe_of);
         match self.seconds < (1.0 - CLOSE) * found {
             true => {
-                self.assignment(&format!("a search found a placement with which it takes {}", seconds(found)))
+                self.assignment(&format!("a search found a placement with a period of {}", seconds(found)))
             }
             false => searched,
         }
     }
 
     fn assignment(&self, reason: &str) -> Assignment {
-        let placed = if self.stays { "As it is" } else { "Placed by loads and messages" };
-        let sentence = format!("{placed}, a period takes {}; {reason}.", seconds(self.seconds));
+        let placement =
+            if self.stays { "the present placement" } else { "a placement by loads and messages" };
+        let sentence = format!("With {placement}, a period takes {}; {reason}.", seconds(self.seconds));
         let notes = vec![Note::new("period_seconds", self.seconds)];
         Assignment { notes, sentence: Some(sentence), ..Assignment::new(self.pe_of.clone()) }
     }
@@ -162,6 +162,12 @@ mod tests {
         check(Quick::of(database, &*machine, 0, 0.03));
     }
 
+    /// The seconds for each object by default.
+    fn default_seconds() -> f64 {
+        assert_eq!(seconds_per_object(Quality::Best), None);
+        seconds_per_object(Quality::Default).expect("a search must pay")
+    }
+
     fn on(pe: u32, objects: usize) -> Assignment {
         Assignment::new(vec![pe; objects])
     }
@@ -175,9 +181,10 @@ mod tests {
     #[test]
     fn a_placement_that_cannot_be_improved_is_the_answer() {
         of(&recorded(4), |quick| {
-            let answer = quick.expect("periods are known").answer(2.5e-5).expect("2 s are the bound");
+            let answer =
+                quick.expect("periods are known").answer(default_seconds()).expect("2 s are the bound");
             assert_eq!(answer.pe_of.iter().filter(|&&pe| pe == 0).count(), 2);
-            let expected = "Placed by loads and messages, a period takes 2.00 s; a search is expected to save 0 s, and would think \
+            let expected = "With a placement by loads and messages, a period takes 2.00 s; a search is expected to save 0 s, and would think \
                             for about 100 us.";
             assert_eq!(answer.sentence.as_deref(), Some(expected));
         });
@@ -188,7 +195,7 @@ mod tests {
         // Three objects of 1 s take 2 s, and 1.5 s are the bound.
         of(&recorded(3), |quick| {
             let quick = quick.expect("periods are known");
-            assert!(quick.answer(2.5e-5).is_none() && quick.answer(0.05).is_none());
+            assert!(quick.answer(default_seconds()).is_none());
         });
     }
 
@@ -198,9 +205,8 @@ mod tests {
             let quick = quick.expect("periods are known");
             let sentence = quick.or(on(1, 4)).sentence.expect("a sentence");
             assert!(
-                sentence.ends_with(
-                    "a period takes 2.00 s; a search found a placement with which it takes 4.00 s."
-                ),
+                sentence
+                    .ends_with("a period takes 2.00 s; a search found a placement with a period of 4.00 s."),
                 "{sentence}"
             );
             let as_good = Assignment::new(vec![1, 0, 1, 0]);
@@ -215,13 +221,12 @@ mod tests {
         (database.objects[2].pe, database.objects[3].pe) = (1, 1);
         database.pes.iter_mut().for_each(|pe| pe.wall_seconds = 2.0);
         of(&database, |quick| {
-            let answer = quick.expect("periods are known").answer(2.5e-5).expect("it cannot be improved");
+            let answer =
+                quick.expect("periods are known").answer(default_seconds()).expect("it cannot be improved");
             assert_eq!(answer.pe_of, [0, 0, 1, 1]);
-            assert!(
-                answer
-                    .sentence
-                    .is_some_and(|sentence| sentence.starts_with("As it is, a period takes 2.00 s;"))
-            );
+            assert!(answer.sentence.is_some_and(|sentence| {
+                sentence.starts_with("With the present placement, a period takes 2.00 s;")
+            }));
         });
     }
 
@@ -232,7 +237,7 @@ mod tests {
             let strategy = crate::registry::parse(spec, &[]).expect(spec).strategy;
             let answer = strategy.assign(&recorded(4), &*machine, 0).expect(spec);
             assert_eq!(answer.pe_of.iter().filter(|&&pe| pe == 0).count(), 2, "{spec}");
-            answer.sentence.is_some_and(|sentence| sentence.starts_with("Placed by loads"))
+            answer.sentence.is_some_and(|sentence| sentence.starts_with("With a placement by loads"))
         };
         assert!(says("PoiseLB") && says("PoiseLB:quality=fast,imbalance=0.01"));
         let others =

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use equipoise_model::testing::{at_full_size, is_full_size};
+use equipoise_model::testing::{at_full_size, is_chosen};
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::registry;
 use equipoise_tests::{Sandbox, charm_dump_texts};
@@ -109,7 +109,7 @@ fn strategies() -> Vec<Choice> {
 /// is tested with one of four dumps.
 fn strategies_for(dump: usize, dumps: usize) -> Vec<Choice> {
     let (all, parts) = (strategies().into_iter().enumerate(), dumps.min(4));
-    all.filter(|(at, _)| is_full_size() || at % parts == dump % parts).map(|(_, choice)| choice).collect()
+    all.filter(|&(at, _)| is_chosen(at, dump, parts)).map(|(_, choice)| choice).collect()
 }
 
 /// Checks the values of a row of a replay that no strategy can change.

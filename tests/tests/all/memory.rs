@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use equipoise::model::graph;
+use equipoise_model::testing::{at_full_size, is_full_size};
 use equipoise_tests::Sandbox;
 use equipoise_tests::fuzz::readers;
 
@@ -165,7 +166,7 @@ fn give_inputs_to_readers(nth: usize, limits: &[u32], blank_lines: usize) {
 
 #[test]
 fn some_readers_end_with_a_sentence_when_memory_is_short() {
-    give_inputs_to_readers(4, &[LEAST, 200_000], 4 << 20);
+    give_inputs_to_readers(if is_full_size() { 1 } else { 4 }, &[LEAST, 200_000], 4 << 20);
 }
 
 #[test]
@@ -198,7 +199,7 @@ fn read_large_files(nth: usize, side: u32, limits: &[u32]) {
 
 #[test]
 fn large_files_end_with_a_sentence_when_memory_is_short() {
-    read_large_files(3, 150, &[LEAST, 64_000, 400_000]);
+    read_large_files(if is_full_size() { 1 } else { 3 }, 150, &[LEAST, 64_000, 400_000]);
 }
 
 #[test]
@@ -214,4 +215,13 @@ fn files_that_fit_are_read() {
     // A table of zeros has no edges: it needs little more than its text, 24.5 MB.
     sandbox.put("zeros.mat", ("0 ".repeat(3500) + "\n").repeat(3500));
     assert!(ends_with_a_sentence(&sandbox, LIMIT, "inspect zeros.mat"), "it fits");
+}
+
+#[test]
+#[ignore = "slow"]
+fn all_readers_and_formats_end_with_a_sentence_when_memory_is_short() {
+    at_full_size(&[
+        some_readers_end_with_a_sentence_when_memory_is_short,
+        large_files_end_with_a_sentence_when_memory_is_short,
+    ]);
 }

@@ -3,11 +3,9 @@
 pub mod workers;
 
 use equipoise::{Config, Migration};
-use equipoise_model::testing::some_of;
-pub use equipoise_model::testing::{at_full_size, is_full_size, set_full_size};
+pub use equipoise_model::testing::{at_full_size, is_full_size, seeds, set_full_size};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
-use std::ops::Range;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -122,11 +120,6 @@ fn vary(config: Config) -> Config {
     let migration = if choice & 1 == 0 { Migration::Encode } else { Migration::Move };
     let initial = ["blocks", "roundrobin", "random"][(choice >> 1) as usize % 3].to_owned();
     Config { migration, initial, ..config }
-}
-
-/// The seeds to test of `all`; see [`some_of`].
-pub fn seeds(all: u32) -> Range<u64> {
-    0..u64::from(some_of(all))
 }
 
 /// Runs `check` for many seeds on the simulated machine, and for some on threads; all of them in the slow

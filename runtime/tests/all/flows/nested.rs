@@ -108,7 +108,7 @@ macro_rules! programs {
             }
 
             #[test]
-            fn does_what_plain_rust_does() {
+            pub fn does_what_plain_rust_does() {
                 everywhere(64, 16, |config| {
                     let seed = config.seed;
                     let report = equipoise::run(config, move |pe, done| {
@@ -139,7 +139,14 @@ macro_rules! programs {
                 });
             }
         }
-    )* };
+    )*
+
+        #[test]
+        #[ignore = "slow"]
+        fn all_of_it_at_full_size() {
+            at_full_size(&[$($name::does_what_plain_rust_does),*]);
+        }
+    };
 }
 
 programs! {

@@ -444,3 +444,39 @@ fn last() { dbg!(1).unwrap() }
     let of_tests = Source::new("runtime/tests/some.rs", "fn f() { None.unwrap() }");
     assert!(of_tests.lines_of(".unwrap()", false).is_empty());
 }
+
+/// What says how many of its cases a test runs.
+const SIZES: [&str; 6] =
+    ["everywhere", "every_configuration", "is_chosen", "is_full_size", "seeds", "some_of"];
+
+#[test]
+fn tests_that_leave_out_cases_are_in_the_slow_group() {
+    let (mut listed, mut partial) = (BTreeSet::new(), Vec::new());
+    for source in Source::all() {
+        let lists = source.tokens.split(|token| token.text == "at_full_size").skip(1);
+        let names =
+            lists.flat_map(|after| after.iter().map(|token| &token.text).take_while(|text| *text != ";"));
+        listed.extend(names);
+        let text =
+            fs::read_to_string(Path::new(WORKSPACE).join(&source.name)).expect("a file of the workspace");
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        for Function { name, line, lines: length } in &source.functions {
+            let attributes = lines[..line - 1].iter().rev().take_while(|text| text.starts_with("#["));
+            let is_default = attributes.clone().any(|text| *text == "#[test]")
+                && !attributes.clone().any(|text| text.starts_with("#[ignore"));
+            let body: Vec<&str> = (source.tokens.iter())
+                .filter(|token| (*line..line + length).contains(&token.line))
+                .map(|token| &*token.text)
+                .collect();
+            if is_default && body.windows(2).any(|pair| SIZES.contains(&pair[0]) && pair[1] == "(") {
+                partial.push((&source.name, name));
+            }
+        }
+    }
+    assert!(partial.len() > 50, "tests of the runtime have many cases: {partial:?}");
+    let missing = partial.into_iter().filter(|(_, name)| !listed.contains(name));
+    let say = |(file, name)| {
+        format!("{file}: `{name}` leaves out cases; name it in an `at_full_size(&[..])` of a slow test")
+    };
+    none(&missing.map(say).collect::<Vec<_>>());
+}
