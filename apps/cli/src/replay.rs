@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use equipoise_apps::{Failure, Format, FormatArg, output};
 use equipoise_model::costs::Costs;
+use equipoise_report::Replayed;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::cost::catalogue;
 use equipoise_strategies::max_moves::MaxMoves;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use crate::arguments::{INPUT, SeedArg};
 use crate::constraints::ConstraintArgs;
 use crate::paths::Files;
-use crate::report::{Replayed, ReportArg};
+use crate::report::ReportArg;
 use crate::{input, progress};
 
 /// The arguments of `equipoise replay`.
@@ -188,7 +189,8 @@ impl Args {
                 },
             )
         })?;
-        self.report.write(|| replayed.data(&title, &request, &comparison))?;
+        let asked = (request.choices(), request.seed);
+        self.report.write(|| Ok(replayed.data(&title, (&asked.0, asked.1), &comparison)?))?;
         input::warn_ignored(&name, &comparison.warnings);
         let rows: Vec<_> = comparison.replays.iter().flat_map(rows).collect();
         output::show_table(self.output.format, || comparison.to_string(), &comparison, &rows)

@@ -33,5 +33,5 @@ mod _core {
     #[pymodule_export]
     use super::map::{Mapping, map};
     #[pymodule_export]
-    use super::replay::{Replay, replay, strategies};
+    use super::replay::{Replay, predict, replay, strategies};
 }

@@ -1,18 +1,19 @@
-//! `equipoise.replay`: compares strategies on recorded load-balancing steps.
+//! `equipoise.replay` compares strategies on recorded load-balancing steps, `equipoise.predict` predictors of loads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use equipoise_model::Topology;
+use equipoise_report::{Replayed, ReportFile};
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::registry;
-use equipoise_strategies::replay::{Comparison, recorded_machine, replay as replayed};
+use equipoise_strategies::replay::{Comparison, Predictions, recorded_machine, replay as replay_of};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use crate::database::Database;
-use crate::errors::{json, raise, usage};
+use crate::errors::{json, of_file, raise, usage};
 use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::strategy::{Balancer, choice};
@@ -21,7 +22,16 @@ use crate::work::Run;
 /// The answers of strategies at recorded steps.
 #[pyclass(frozen, module = "equipoise._core")]
 pub(crate) struct Replay {
+    found: Arc<Found>,
+}
+
+/// What strategies answered, and what a report shows of it.
+struct Found {
     comparison: Comparison,
+    replayed: Replayed,
+    /// The strategies that are not written in Python: those can be asked again for placements with fewer migrations.
+    choices: Vec<Choice>,
+    seed: u64,
 }
 
 #[pymethods]
@@ -29,17 +39,17 @@ impl Replay {
     /// The spec of the machine.
     #[getter]
     fn topology(&self) -> &str {
-        &self.comparison.topology
+        &self.found.comparison.topology
     }
 
     /// A JSON document for each step.
     fn documents(&self) -> PyResult<Vec<String>> {
-        self.comparison.replays.iter().map(json).collect()
+        self.found.comparison.replays.iter().map(json).collect()
     }
 
     /// The placements of a step, by strategy.
     fn placements<'py>(&self, py: Python<'py>, step: usize) -> BTreeMap<String, Bound<'py, PyArray1<i64>>> {
-        let rows = self.comparison.replays.get(step).into_iter().flat_map(|replay| &replay.strategies);
+        let rows = self.found.comparison.replays.get(step).into_iter().flat_map(|replay| &replay.strategies);
         let placement = |pe_of: &[u32]| PyArray1::from_iter(py, pe_of.iter().map(|&pe| i64::from(pe)));
         rows.map(|row| (row.name.clone(), placement(&row.pe_of))).collect()
     }
@@ -47,12 +57,23 @@ impl Replay {
     /// The recommended strategy and the reason.
     #[getter]
     fn recommendation(&self) -> Option<(String, String)> {
-        let recommended = self.comparison.recommendation()?;
+        let recommended = self.found.comparison.recommendation()?;
         Some((recommended.strategy, [recommended.lead, recommended.reasons].concat().join(" ")))
     }
 
+    /// Writes a report, ``.html`` or ``.json``, about the replay of a database with this name.
+    fn report(&self, py: Python<'_>, path: &str, name: String) -> PyResult<()> {
+        let file: ReportFile = path.parse().map_err(raise)?;
+        let found = self.found.clone();
+        Run::default().wait(py, move || {
+            let Found { comparison, replayed, choices, seed } = &*found;
+            let data = replayed.data(&name, (choices, *seed), comparison).map_err(raise)?;
+            file.write(&data).map_err(of_file)
+        })
+    }
+
     fn __str__(&self) -> String {
-        self.comparison.to_string()
+        self.found.comparison.to_string()
     }
 }
 
@@ -90,15 +111,46 @@ pub(crate) fn replay(
         let choices = choices.collect::<PyResult<_>>()?;
         all.push((record, topology, choices));
     }
-    let comparison = run.clone().wait(py, move || {
+    let own = all.first().into_iter().flat_map(|(.., choices)| choices.iter().zip(&balancers));
+    let own = own.filter(|(_, (_, call))| call.is_none()).map(|(choice, _)| choice.clone()).collect();
+    let found = run.clone().wait(py, move || {
         let begin = Instant::now();
         let mut comparison = Comparison { program, ..Comparison::default() };
+        let mut replayed = Replayed::default();
         for (record, topology, choices) in all {
             comparison.topology = topology.spec();
-            let step = replayed(&record, &*topology, &choices, seed, || begin.elapsed());
-            comparison.replays.push(step.map_err(raise)?);
+            let step = replay_of(&record, &*topology, &choices, seed, || begin.elapsed()).map_err(raise)?;
+            replayed.add(record, &topology, &step);
+            comparison.replays.push(step);
         }
-        Ok(comparison)
+        Ok(Found { comparison, replayed, choices: own, seed })
     })?;
-    Ok(Replay { comparison })
+    Ok(Replay { found: Arc::new(found) })
+}
+
+/// Judges the predictors of loads by the steps. The answer is the document and the text of `equipoise replay --predict`.
+#[pyfunction]
+#[pyo3(signature = (steps, program, topology, machine, balancer, seed))]
+pub(crate) fn predict(
+    py: Python<'_>,
+    steps: Vec<PyRef<'_, Database>>,
+    program: String,
+    topology: &str,
+    machine: Option<PyRef<'_, Machine>>,
+    balancer: Balancer,
+    seed: u64,
+) -> PyResult<(String, String)> {
+    let run = Run::default();
+    let records: Vec<_> = steps.iter().map(|step| step.record.clone()).collect();
+    let topology = match (&machine, records.first()) {
+        (None, Some(first)) => recorded_machine(topology, first.pes.len()).map_err(raise)?,
+        (Some(machine), _) => machine.topology.clone(),
+        (None, None) => return Err(usage("there are no steps")),
+    };
+    let choice = choice(py, &balancer, &topology, &run)?;
+    run.clone().wait(py, move || {
+        let steps: Vec<_> = records.iter().map(|record| record.as_ref().clone()).collect();
+        let found = Predictions::of(program, &steps, &*topology, &choice, seed).map_err(raise)?;
+        Ok((json(&found)?, found.to_string()))
+    })
 }

@@ -13,6 +13,7 @@ def test_the_code_of_the_page_runs(matrix, charm_dump, tmp_path, monkeypatch, ca
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     assert len(blocks) == 5
     shutil.copy(charm_dump, tmp_path / "dump.dat.0")
+    shutil.copy(TOP / "apps/databases/pic.db", tmp_path)
     monkeypatch.chdir(tmp_path)
     weight = np.random.default_rng(0).lognormal(0, 0.8, (2, 256))
     names = {"np": np, "csr": matrix, "w": np.linspace(1, 2, 64), "sizes": np.full(64, 1 << 20), "weight": weight}

@@ -1,5 +1,7 @@
 """`equipoise.read` and `equipoise.replay` against pandas and SciPy."""
 
+import json
+
 import equipoise as eq
 import numpy as np
 import pytest
@@ -60,6 +62,65 @@ def test_all_steps_are_replayed(steps):
     assert table["step"].unique().tolist() == [step.step for step in database.steps]
     one = eq.replay(database.steps[1], "GreedyRefineLB")
     assert [document["database"]["step"] for document in one.steps] == [database.steps[1].step]
+
+
+def test_reports_show_the_placements(charm_dump, tmp_path):
+    database = eq.read(charm_dump)
+
+    def all_on_one(database, machine, seed):
+        return np.where(database.objects["migratable"], 0, database.objects["pe"])
+
+    replay = eq.replay(charm_dump, ["RefineLB", all_on_one])
+    replay.report(tmp_path / "replay.html")
+    replay.report(str(tmp_path / "replay.json"))
+    assert "<html" in (tmp_path / "replay.html").read_text()
+    document = json.loads((tmp_path / "replay.json").read_text())
+    assert document["title"] == "Replay of leanmd_333_1053.dat.0 on flat:2"
+    shown = {it["name"]: it["pe_of"] for it in document["placements"]}
+    assert shown.pop("as recorded") == database.objects["pe"].tolist()
+    assert shown == {name: pe.tolist() for name, pe in replay.placements().items()}
+    assert document["placements"][document["recommended"]]["name"] == replay.recommendation[0]
+    with pytest.raises(ValueError, match="ends neither in .html nor in .json"):
+        replay.report(tmp_path / "replay.pdf")
+    with pytest.raises(eq.EquipoiseError, match="cannot be written"):
+        replay.report(tmp_path / "missing" / "replay.html")
+
+
+def test_reports_of_several_steps(steps, tmp_path):
+    eq.replay(steps, ["GreedyRefineLB"]).report(tmp_path / "steps.json")
+    document = json.loads((tmp_path / "steps.json").read_text())
+    assert len(document["steps"]["scales"]) == len(eq.read(steps).steps)
+    # Placements with fewer migrations, for which the strategy is asked again.
+    between = document["placements"][document["recommended"]]["between"]
+    assert len(between) > 1 and between[0]["migrations"] < between[-1]["migrations"]
+
+
+def test_predictors_are_judged(steps):
+    found = eq.predict(steps)
+    table = found.to_pandas().set_index("predictor")
+    # The error of the last loads, over the objects that the step after has, too.
+    difference = total = 0.0
+    databases = eq.read(steps).steps
+    for now, after in zip(databases, databases[1:]):
+        measured = dict(zip(after.objects["id"], after.objects["load_seconds"]))
+        for identity, load in zip(now.objects["id"], now.objects["load_seconds"]):
+            if identity in measured:
+                difference += abs(load - measured[identity])
+                total += measured[identity]
+    assert table.loc["last", "load_error"] == pytest.approx(difference / total)
+    known = found.rows()[0]
+    assert known["predictor"] is None and known["load_error"] == 0
+    predictors = [row for row in found.rows() if row["predictor"]]
+    assert min(predictors, key=lambda row: row["max_over_avg"])["predictor"] == found.best
+    assert f"--lb-predict {found.best}" in str(found)
+    with pytest.raises(eq.EquipoiseError, match="step"):
+        eq.predict(databases[0])
+
+    def fails(database, machine, seed):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        eq.predict(steps, fails)
 
 
 def test_other_numbers_of_pes_and_machines(charm_dump):

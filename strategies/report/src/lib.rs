@@ -14,6 +14,7 @@ mod machine;
 mod matrix;
 mod page;
 pub mod perfetto;
+mod replayed;
 pub mod timeline;
 mod windows;
 
@@ -22,3 +23,4 @@ pub use build::Builder;
 pub use data::ReportData;
 pub use file::{ReportError, ReportFile};
 pub use heat::Heat;
+pub use replayed::Replayed;

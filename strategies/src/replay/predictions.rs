@@ -3,9 +3,12 @@
 use std::fmt;
 
 use equipoise_model::table::{aligned, count, pairs};
+use equipoise_model::{Database, Topology};
 use serde::Serialize;
 
-use crate::predict::{Judged, Predictor};
+use super::ReplayError;
+use crate::descriptor::Choice;
+use crate::predict::{Judged, Predictor, best, judge};
 
 /// Predictors on the steps of a database.
 #[derive(Clone, Debug, Serialize)]
@@ -25,6 +28,37 @@ pub struct Predictions {
     /// What the reader of the database ignored; not part of the output.
     #[serde(skip)]
     pub warnings: Vec<String>,
+}
+
+impl Predictions {
+    /// Judges the predictors of loads by the steps of a program on a machine: the strategy places the objects.
+    ///
+    /// # Errors
+    /// With fewer than two steps, if a step is inconsistent, or if the strategy gives no answer.
+    pub fn of(
+        program: String,
+        steps: &[Database],
+        machine: &dyn Topology,
+        choice: &Choice,
+        seed: u64,
+    ) -> Result<Predictions, ReplayError> {
+        let [first, _, ..] = steps else { return Err(ReplayError::NoLaterStep) };
+        for database in steps {
+            let refused = |inconsistent| ReplayError::Inconsistent { step: database.step, inconsistent };
+            database.check().map_err(refused)?;
+        }
+        let failed = |error| ReplayError::Strategy { name: choice.spec.clone(), step: first.step, error };
+        let rows = judge(steps, machine, choice, seed).map_err(failed)?;
+        Ok(Predictions {
+            program,
+            topology: machine.spec(),
+            strategy: choice.spec.clone(),
+            steps: steps.len(),
+            best: best(&rows),
+            predictors: rows,
+            warnings: Vec::new(),
+        })
+    }
 }
 
 impl fmt::Display for Predictions {

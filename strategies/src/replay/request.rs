@@ -16,7 +16,6 @@ use super::{Comparison, Predictions, Replay, ReplayError, replay};
 use crate::constrained::keep;
 use crate::descriptor::Choice;
 use crate::max_moves::MaxMoves;
-use crate::predict::{best, judge};
 use crate::registry;
 
 /// The options of a replay.
@@ -121,30 +120,15 @@ impl Request {
     pub fn predictions(&self) -> Result<Predictions, ReplayError> {
         let count = self.steps.or(self.step.map(|_| 1));
         let dump = Dump::read_steps(&self.path, self.step, count)?;
+        let steps = dump.steps.into_iter().map(|database| self.remapped(database));
+        let steps: Vec<_> = steps.collect::<Result<_, _>>()?;
         let choices = self.choices();
-        let choice = choices.first();
-        let (Some(choice), Some(first), 2..) = (choice, dump.steps.first(), dump.steps.len()) else {
+        let (Some(choice), Some(first)) = (choices.first(), steps.first()) else {
             return Err(ReplayError::NoLaterStep);
         };
-        let step = first.step;
-        let steps: Vec<_> =
-            dump.steps.into_iter().map(|database| self.remapped(database)).collect::<Result<_, _>>()?;
-        for database in &steps {
-            let refused = |inconsistent| ReplayError::Inconsistent { step: database.step, inconsistent };
-            database.check().map_err(refused)?;
-        }
-        let machine = self.machine(&dump.topology, steps[0].pes.len())?;
-        let failed = |error| ReplayError::Strategy { name: choice.spec.clone(), step, error };
-        let rows = judge(&steps, &*machine, choice, self.seed).map_err(failed)?;
-        Ok(Predictions {
-            program: dump.program,
-            topology: machine.spec(),
-            strategy: choice.spec.clone(),
-            steps: steps.len(),
-            best: best(&rows),
-            predictors: rows,
-            warnings: dump.warnings,
-        })
+        let machine = self.machine(&dump.topology, first.pes.len())?;
+        let found = Predictions::of(dump.program, &steps, &*machine, choice, self.seed)?;
+        Ok(Predictions { warnings: dump.warnings, ..found })
     }
 
     fn remapped(&self, database: Database) -> Result<Database, ReplayError> {

@@ -1,7 +1,7 @@
 """Load balancing and topology-aware mapping.
 
 `map` places the tasks of a graph on a machine, `read` and `replay` compare strategies on recorded load-balancing
-steps, `experts` places the replicas of the experts of a model, and `eplb` has the published algorithm for them.
+steps, `predict` judges predictors of loads on them, `experts` places the replicas of the experts of a model, and `eplb` has the published algorithm for them.
 
 NumPy is needed. SciPy, NetworkX and pandas are imported only where their objects come in or go out.
 
@@ -18,6 +18,7 @@ from ._experts import Plan, experts
 from ._limits import Wish
 from ._machine import Machine
 from ._map import Mapping, map
+from ._predict import Predictions, predict
 from ._replay import Replay, replay
 
 __all__ = [
@@ -27,11 +28,13 @@ __all__ = [
     "Machine",
     "Mapping",
     "Plan",
+    "Predictions",
     "Replay",
     "Wish",
     "eplb",
     "experts",
     "map",
+    "predict",
     "read",
     "replay",
     "strategies",

@@ -17,6 +17,7 @@ __all__ = [
     "Replay",
     "experts",
     "map",
+    "predict",
     "read",
     "read_plan",
     "rebalance_experts",
@@ -76,6 +77,7 @@ class Replay:
     def recommendation(self) -> tuple[str, str] | None: ...
     def documents(self) -> list[str]: ...
     def placements(self, step: int) -> dict[str, NDArray[np.int64]]: ...
+    def report(self, path: str, name: str) -> None: ...
 
 @final
 class Plan:
@@ -120,6 +122,14 @@ def replay(
     limits: dict[str, Any],
     seed: int,
 ) -> Replay: ...
+def predict(
+    steps: Sequence[Database],
+    program: str,
+    topology: str,
+    machine: Machine | None,
+    balancer: tuple[str, Any | None],
+    seed: int,
+) -> tuple[str, str]: ...
 def experts(
     weight: NDArray[np.float64],
     replicas: int,

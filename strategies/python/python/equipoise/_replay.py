@@ -23,8 +23,9 @@ from ._strategies import balancer as balancer_of
 class Replay:
     """What strategies answered at each recorded step. As text it is the table of `equipoise replay`."""
 
-    def __init__(self, found: _core.Replay) -> None:
+    def __init__(self, found: _core.Replay, name: str) -> None:
         self._core = found
+        self._name = name
 
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
@@ -64,6 +65,16 @@ class Replay:
 
         return pd.DataFrame(self.rows())
 
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes a report for people: all strategies, with the placements of the step with the largest load.
+
+        Parameters
+        ----------
+        path
+            A name that ends in `.html` (a page for any browser) or `.json` (the numbers of the page).
+        """
+        self._core.report(os.fspath(path), self._name)
+
     def __str__(self) -> str:
         return str(self._core)
 
@@ -100,7 +111,7 @@ def replay(
     Returns
     -------
     Replay
-        With `to_pandas`, `placements` and `recommendation`.
+        With `to_pandas`, `placements`, `recommendation` and `report`.
 
     Raises
     ------
@@ -110,7 +121,9 @@ def replay(
         If the database cannot be used, or no strategy gave an answer. Exceptions of a Python strategy are raised
         unchanged.
     """
+    name = ""
     if not isinstance(database, Database):
+        name = os.path.basename(os.fspath(database))
         database = read(database)
     if balancers is None:
         balancers = _core.strategies()
@@ -125,4 +138,5 @@ def replay(
     keep = limits(database._core, fixed, groups, max_objects, memory, phases, max_moves)
     machine = None if topology is None else core(topology)
     seed = seed_of(seed)
-    return Replay(_core.replay(database._cores, database.program, database.topology, machine, chosen, keep, seed))
+    found = _core.replay(database._cores, database.program, database.topology, machine, chosen, keep, seed)
+    return Replay(found, name or database.program or "a database")
