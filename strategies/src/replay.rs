@@ -16,7 +16,7 @@ use equipoise_model::topology::MAX_PES;
 use equipoise_model::{Assignment, Database, Topology};
 
 use crate::StrategyError;
-use crate::cost::Metrics;
+use crate::cost::{Metrics, open_pes};
 use crate::descriptor::Choice;
 use crate::strategy::guarded;
 use equipoise_model::fault::{Classified, Fault};
@@ -88,6 +88,9 @@ pub struct Row {
     /// The new PE of each object.
     #[serde(skip)]
     pub pe_of: Vec<u32>,
+    /// The number of movable objects that stay on PEs that are not available: such an answer is not recommended.
+    #[serde(skip)]
+    pub stranded: u64,
 }
 
 /// Why a step was not replayed.
@@ -243,7 +246,19 @@ pub fn replay(
         let (migrations, migrated_bytes) = (after.migrations, after.migrated_bytes);
         let Assignment { pe_of, notes, sentence, .. } = assignment;
         let on_front = false;
-        rows.push(Row { name, seconds, migrations, migrated_bytes, after, on_front, notes, sentence, pe_of });
+        let stranded = stranded(database, &pe_of);
+        rows.push(Row {
+            name,
+            seconds,
+            migrations,
+            migrated_bytes,
+            after,
+            on_front,
+            notes,
+            sentence,
+            pe_of,
+            stranded,
+        });
     }
     choice::mark_front(&mut rows);
     if rows.is_empty() && !refused.is_empty() {
@@ -253,11 +268,17 @@ pub fn replay(
     let refusal = |(name, error): (String, StrategyError)| Refusal { name, error: error.to_string() };
     let refusals = refused.into_iter().map(refusal).collect();
     let before = Metrics::full(database, topology, &database.placement());
-    let must_leave = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
     let bound = Constraints { phases: Vec::new(), ..database.constraints.clone() };
-    let may_keep = bound.is_empty() && !database.objects.iter().any(must_leave);
+    let may_keep = bound.is_empty() && stranded(database, &database.placement()) == 0;
     let database = database.summary();
     Ok(Replay { database, recorded_pes: None, before, may_keep, strategies: rows, refusals })
+}
+
+/// The number of movable objects of a placement that are on PEs that are not available; 0 if no PE is available.
+fn stranded(database: &Database, pe_of: &[u32]) -> u64 {
+    let accepts = open_pes(database);
+    let is_stranded = |(object, pe): &(&Object, &u32)| object.migratable && !accepts[**pe as usize];
+    database.objects.iter().zip(pe_of).filter(is_stranded).count() as u64
 }
 
 #[cfg(test)]

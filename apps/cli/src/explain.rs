@@ -177,14 +177,19 @@ impl Args {
     }
 }
 
-/// The summary mentions the largest load if it grows by more than this factor.
-const REPORTED_LOAD_GROWTH: f64 = 1.01;
+/// The summary mentions the largest load if it changes by more than this factor.
+const REPORTED_LOAD_CHANGE: f64 = 1.01;
 
 /// The changes from one mapping to the other, in a few sentences.
 pub(crate) fn summary(placed_before: &Placed, placed_after: &Placed) -> String {
     let [before, after] = [placed_before, placed_after].map(|placed| &placed.metrics);
+    let [load, was] = [after, before].map(|metrics| 1.0 + metrics.imbalance);
+    let loads = match load.max(was) > load.min(was) * REPORTED_LOAD_CHANGE {
+        true => format!(" The most loaded PE has {load:.2} times the average load (before: {was:.2} times)."),
+        false => String::new(),
+    };
     let (Some(then), Some(now)) = (&before.communication, &after.communication) else {
-        return "Communication was not recorded; only loads are compared.".into();
+        return format!("Communication was not recorded; only loads are compared.{loads}");
     };
     let change = |what: &str, then: f64, now: f64| match now / then {
         _ if then == now => format!("{what} are unchanged"),
@@ -202,11 +207,7 @@ pub(crate) fn summary(placed_before: &Placed, placed_after: &Placed) -> String {
             then.hops_per_byte,
         ),
     };
-    let [load, was] = [after, before].map(|metrics| 1.0 + metrics.imbalance);
-    if load > was * REPORTED_LOAD_GROWTH {
-        summary +=
-            &format!(" The most loaded PE has {load:.2} times the average load (before: {was:.2} times).");
-    }
+    summary += &loads;
     let of_links = [placed_before, placed_after].map(Placed::busiest_link_seconds);
     if let [Some(then), Some(now)] = of_links {
         summary += &format!(" The busiest link takes {} (before: {}).", seconds(now), seconds(then));

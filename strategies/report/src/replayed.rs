@@ -88,6 +88,7 @@ impl Replayed {
             false => format!("Step {}: {objects} on {pes}.", summary.step),
         });
         data.sentences.extend(replay.remapped());
+        data.sentences.extend(if several { comparison.total() } else { replay.clone() }.left_behind());
         data.sentences.extend(comparison.warnings.iter().map(|warning| format!("The database {warning}.")));
         let refusals = replay.refusals.iter();
         data.refusals = refusals.map(|refusal| (refusal.name.clone(), refusal.error.clone())).collect();

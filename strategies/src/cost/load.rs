@@ -89,7 +89,7 @@ pub(crate) fn pour(work: f64, fixed: &mut [(f64, f64)]) -> f64 {
 }
 
 /// Whether each PE accepts objects: the available PEs, or all PEs if none is available.
-fn open_pes(database: &Database) -> Vec<bool> {
+pub(crate) fn open_pes(database: &Database) -> Vec<bool> {
     let any = database.pes.iter().any(|pe| pe.available);
     database.pes.iter().map(|pe| pe.available || !any).collect()
 }

@@ -1,5 +1,7 @@
 //! The one-sentence comparison of the loads of two placements.
 
+use equipoise_model::table::seconds;
+
 use super::Metrics;
 
 /// Smaller parts are shown as "less than 1 %".
@@ -19,6 +21,19 @@ pub fn sentence(before: &Metrics, after: &Metrics) -> String {
     let [was, is] = [before, after].map(|metrics| metrics.max_load_seconds);
     if was <= 0.0 && is <= 0.0 {
         return "There is no load to balance.".into();
+    }
+    // No placement is below the bound without objects on PEs that are not available.
+    let bound = before.lower_bound_seconds;
+    if was > 0.0 && was < bound * (1.0 - NEGLIGIBLE) {
+        let [was, is_now, ideal] = [was, is, bound].map(seconds);
+        return match is < bound * (1.0 - NEGLIGIBLE) {
+            true => format!(
+                "Objects stay on PEs that are not available. An ideal balance of the others has a largest load of {ideal}."
+            ),
+            false => format!(
+                "Objects leave PEs that are not available: the largest load is {is_now} instead of {was}; with ideal balance {ideal}."
+            ),
+        };
     }
     let (gain, remaining) =
         (less_time(before, before.average_load_seconds), less_time(after, after.average_load_seconds));
@@ -112,6 +127,20 @@ mod tests {
         check(0.7373, "The largest load falls by 26 %; with ideal balance by 27 %.");
         check(0.73, "The largest load falls by 27 %, to ideal balance.");
         check(1.0, "The largest load does not change; with ideal balance it would fall by 27 %.");
+    }
+
+    #[test]
+    fn objects_on_pes_that_are_not_available_are_no_balance() {
+        let before = [1.0, 1.25, 1.25, 0.1];
+        let check = |after: f64, expected: &str| check(before, after, expected);
+        check(
+            1.3,
+            "Objects leave PEs that are not available: the largest load is 1.30 s instead of 1.00 s; with ideal balance 1.25 s.",
+        );
+        check(
+            1.1,
+            "Objects stay on PEs that are not available. An ideal balance of the others has a largest load of 1.25 s.",
+        );
     }
 
     #[test]

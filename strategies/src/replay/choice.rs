@@ -24,7 +24,8 @@ const MOVES_WEIGHT: f64 = 0.1;
 /// The relative difference up to which a load counts as the least, and below which hop-bytes are not worth a sentence.
 pub(super) const TOLERANCE: f64 = 0.01;
 
-/// Marks the rows of the Pareto front of largest load, hop-bytes and migrations. O(n^2).
+/// Marks the rows of the Pareto front of largest load, hop-bytes and migrations, without those that leave objects on PEs that are not
+/// available. O(n^2).
 pub(super) fn mark_front(rows: &mut [Row]) {
     let beats = |a: &Row, b: &Row| {
         let [load, than] = [a, b].map(|row| row.after.slowest_seconds());
@@ -32,7 +33,9 @@ pub(super) fn mark_front(rows: &mut [Row]) {
         let as_good = !is_lighter(than, load) && hops.is_le() && moves.is_le();
         as_good && (is_lighter(load, than) || hops.is_lt() || moves.is_lt())
     };
-    let front: Vec<bool> = rows.iter().map(|row| !rows.iter().any(|other| beats(other, row))).collect();
+    let beats = |a: &Row, b: &Row| a.stranded == 0 && beats(a, b);
+    let is_front = |row: &Row| row.stranded == 0 && !rows.iter().any(|other| beats(other, row));
+    let front: Vec<bool> = rows.iter().map(is_front).collect();
     rows.iter_mut().zip(front).for_each(|(row, on_front)| row.on_front = on_front);
 }
 
@@ -97,6 +100,7 @@ pub(super) mod tests {
             notes: Vec::new(),
             sentence: None,
             pe_of: Vec::new(),
+            stranded: 0,
         }
     }
 

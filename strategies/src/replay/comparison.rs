@@ -54,7 +54,7 @@ impl Comparison {
 
     /// The recommended strategy over all steps; `None` if no strategy has an answer.
     pub fn recommendation(&self) -> Option<Recommendation> {
-        recommend(&self.total(), self.horizon, self.replays.len())
+        recommend(self.total(), self.horizon, self.replays.len())
     }
 }
 
@@ -79,6 +79,16 @@ impl Replay {
         Some(format!(
             "Recorded on {recorded}; the replay begins with the objects in blocks on {on}, without background load."
         ))
+    }
+
+    /// Sentences about the strategies that leave objects on PEs that are not available.
+    pub fn left_behind(&self) -> Vec<String> {
+        let rows = self.strategies.iter().filter(|row| row.stranded > 0);
+        let sentence = |row: &Row| {
+            let objects = count(row.stranded, "object");
+            format!("{} leaves {objects} on PEs that are not available, so it is not recommended.", row.name)
+        };
+        rows.map(sentence).collect()
     }
 }
 
@@ -130,7 +140,7 @@ impl Comparison {
         writeln!(f, "\nStep {}: {objects} with a total load of {load}{communication}.", database.step)?;
         replay.remapped().map_or(Ok(()), |sentence| writeln!(f, "{sentence}"))?;
         self.show_answers(f, replay)?;
-        let Some(recommended) = recommend(replay, self.horizon, 1) else { return Ok(()) };
+        let Some(recommended) = recommend(replay.clone(), self.horizon, 1) else { return Ok(()) };
         write!(f, "\n{recommended}")?;
         for row in &replay.strategies {
             if let Some(sentence) = &row.sentence {
@@ -144,7 +154,7 @@ impl Comparison {
         let (all, steps) = (total(&self.replays), self.replays.len());
         writeln!(f, "\nAll {steps} steps together (each is replayed independently).")?;
         self.show_answers(f, &all)?;
-        let Some(recommended) = recommend(&all, self.horizon, steps) else { return Ok(()) };
+        let Some(recommended) = recommend(all, self.horizon, steps) else { return Ok(()) };
         write!(f, "\n{recommended}")
     }
 
@@ -157,7 +167,11 @@ impl Comparison {
         for refusal in &replay.refusals {
             writeln!(f, "No answer from {}: {}.", refusal.name, refusal.error)?;
         }
-        Ok(())
+        let left = replay.left_behind();
+        left.iter().enumerate().try_for_each(|(at, sentence)| {
+            let space = if at == 0 && replay.refusals.is_empty() { "\n" } else { "" };
+            writeln!(f, "{space}{sentence}")
+        })
     }
 }
 
@@ -239,6 +253,7 @@ mod tests {
             notes: vec![Note::new("groups", 2.0)],
             sentence: None,
             pe_of: Vec::new(),
+            stranded: 0,
         }
     }
 

@@ -9,6 +9,12 @@ use super::choice::{TOLERANCE, best, hop_bytes, least_load};
 use super::{Replay, Row};
 use crate::cost::{Metrics, sentence};
 
+/// Placements with more times as many hop-bytes are no alternative.
+const MOST_RATIO: f64 = 1000.0;
+
+/// No link is faster, in bytes per second.
+const MOST_BANDWIDTH: f64 = 1e13;
+
 /// The recommended strategy, and why, in sentences. As text, each has a line of its own.
 pub struct Recommendation {
     /// The name of the strategy.
@@ -26,9 +32,11 @@ impl fmt::Display for Recommendation {
     }
 }
 
-/// The row of `replay` to recommend for `horizon` periods, and why, where costs are sums over `steps` steps.
-pub(super) fn recommend(replay: &Replay, horizon: f64, steps: usize) -> Option<Recommendation> {
-    Some(of(best(&replay.strategies, horizon, steps)?, replay, steps))
+/// The row of `replay` to recommend for `horizon` periods, and why, where costs are sums over `steps` steps. Rows that leave objects on PEs
+/// that are not available are not looked at.
+pub(super) fn recommend(mut replay: Replay, horizon: f64, steps: usize) -> Option<Recommendation> {
+    replay.strategies.retain(|row| row.stranded == 0);
+    Some(of(best(&replay.strategies, horizon, steps)?, &replay, steps))
 }
 
 /// The recommendation of `best`. The reasons are what it gains and loses against the row with the least load, and where no time is known what
@@ -119,16 +127,20 @@ fn of_fewest_hops(best: &Row, rows: &[Row], is_before_compared: bool) -> Option<
         return None;
     }
     let [load, than] = [fewest, best].map(|row| format!("{:.3}", row.after.imbalance + 1.0));
-    let mut but = Vec::new();
+    let (mut and, mut but) = (String::new(), Vec::new());
     if load != than {
-        but.push(format!("max/avg {load} instead of {than}"));
+        let loads = format!("max/avg {load} instead of {than}");
+        match fewest.after.imbalance < best.after.imbalance {
+            true => and = format!(" and {loads}"),
+            false => but.push(loads),
+        }
     }
     if fewest.migrations > 2 * best.migrations {
         but.push(format!("{} instead of {}", count(fewest.migrations, "move"), best.migrations));
     }
     let but = if but.is_empty() { String::new() } else { format!(", but {}", but.join(" and ")) };
     Some(format!(
-        "Fewest hops per byte: {}, with {:.3} instead of {:.3}{but}.",
+        "Fewest hops per byte: {}, with {:.3} instead of {:.3}{and}{but}.",
         name_of(fewest),
         least.hops_per_byte,
         cost.hops_per_byte,
@@ -215,22 +227,27 @@ fn of_links(best: &Row, replay: &Replay, steps: usize) -> Option<String> {
         ));
     };
     let load_seconds = metrics.slowest_seconds();
-    // With this bandwidth, the busiest link of `best` needs as long as the slowest PE of the other placement.
-    let enough = bandwidth(DEFAULT_BANDWIDTH * of_link / load_seconds);
-    let when = match is_default && load_seconds > of_load {
-        true => format!("This is for links of at least {enough}; for slower ones"),
-        false => "If messages limit the program".into(),
-    };
+    // With this bandwidth, the busiest link of `best` needs no longer than the slowest PE of any placement whose links need less time.
+    let rivals = replay.strategies.iter().map(|row| &row.after).filter(|metrics| link(metrics) < of_link);
+    let least_load = rivals.map(Metrics::slowest_seconds).fold(load_seconds, f64::min).max(of_load);
+    let enough = DEFAULT_BANDWIDTH * of_link / least_load;
     let [link, load] = [link(metrics), load_seconds].map(seconds);
     let loads = if load == own_load {
         String::new()
     } else {
         format!(", and its slowest PE {load} instead of {own_load}")
     };
-    Some(format!(
-        "{when}, {name} is better than {}: {with}its busiest link needs {link} instead of {own_link}{all}{loads}.",
-        best.name
-    ))
+    let better = format!("{name} is better than {}", best.name);
+    let links = format!("its busiest link needs {link} instead of {own_link}{all}{loads}");
+    Some(match is_default && load_seconds > of_load && enough < MOST_BANDWIDTH {
+        true => {
+            let (enough, default) = (bandwidth(enough), bandwidth(DEFAULT_BANDWIDTH));
+            format!(
+                "This is for links of at least {enough}. With links of {default}, the default of --topology, {better}: {links}."
+            )
+        }
+        false => format!("If messages limit the program, {better}: {with}{links}."),
+    })
 }
 
 /// Where no time is known: what fewer moves, or none, would give.
@@ -241,8 +258,11 @@ fn of_moves(best: &Row, replay: &Replay) -> Option<String> {
         return None;
     }
     let more = |metrics: &Metrics| {
-        let hop_bytes = |metrics: &Metrics| metrics.communication.map_or(0, |cost| cost.hop_bytes) as f64;
-        hop_bytes(metrics) / hop_bytes(&best.after).max(1.0)
+        let hop_bytes = |metrics: &Metrics| metrics.communication.map_or(0, |cost| cost.hop_bytes);
+        match (hop_bytes(metrics), hop_bytes(&best.after)) {
+            (same, other) if same == other => 1.0,
+            (some, other) => some as f64 / other as f64,
+        }
     };
     let has_load =
         |metrics: &Metrics| metrics.slowest_seconds() <= best.after.slowest_seconds() * (1.0 + TOLERANCE);
@@ -255,8 +275,9 @@ fn of_moves(best: &Row, replay: &Replay) -> Option<String> {
         return Some(format!("The placement before {hop_bytes}."));
     }
     // Farther ways than those before would be no alternative.
-    let is_near =
-        |metrics: &Metrics| more(metrics) < 2.0 || more(metrics) <= more(before) * (1.0 + TOLERANCE);
+    let is_near = |metrics: &Metrics| {
+        more(metrics) < 2.0 || more(metrics) <= more(before).min(MOST_RATIO) * (1.0 + TOLERANCE)
+    };
     let few = rows.iter().filter(|row| (1..=moved / 2).contains(&row.migrations));
     let few = few.filter(|row| has_load(&row.after) && is_near(&row.after));
     few.min_by_key(|row| (row.migrations, hop_bytes(row))).map(|row| {
@@ -265,11 +286,12 @@ fn of_moves(best: &Row, replay: &Replay) -> Option<String> {
             more if more < 2.0 => format!(" and {:.0} % more hop-bytes", 100.0 * (more - 1.0)),
             more => format!(" and {more:.1} times the hop-bytes"),
         };
+        let load = match row.after.slowest_seconds() > best.after.slowest_seconds() {
+            true => "at most 1 % more load",
+            false => "no more load",
+        };
         let moved = count(moved, "object");
-        format!(
-            "{} moves {moved}; {} moves {}, with at most 1 % more load{hop_bytes}.",
-            best.name, row.name, row.migrations
-        )
+        format!("{} moves {moved}; {} moves {}, with {load}{hop_bytes}.", best.name, row.name, row.migrations)
     })
 }
 
@@ -413,7 +435,7 @@ mod tests {
             |rows: &[Row], periods| of_links(&rows[0], &replay(rows, &before), periods).unwrap_or_default();
         assert_eq!(
             of(&[best.clone(), other.clone()], 1),
-            "This is for links of at least 1.67 GB/s; for slower ones, 1.2-150-1 is better than 1-100-1: with links of 1.00 GB/s, the default of --topology, its \
+            "This is for links of at least 1.67 GB/s. With links of 1.00 GB/s, the default of --topology, 1.2-150-1 is better than 1-100-1: its \
              busiest link needs 1.10 s instead of 2.00 s, and its slowest PE 1.20 s instead of 1.00 s."
         );
         let known = of(&[with(1.0, 100, 2.0, 1e10), with(1.2, 150, 1.1, 1e10)], 1);
@@ -432,7 +454,10 @@ mod tests {
         let still = replay(&[with(1.0, 100, 4.0, 1e9)], &before);
         let text = of_links(&still.strategies[0], &still, 1).unwrap_or_default();
         assert!(
-            text.contains("This is for links of at least 1.33 GB/s; for slower ones, the placement before is better than 1-100-1: "),
+            text.contains(
+                "This is for links of at least 1.33 GB/s. With links of 1.00 GB/s, the default of --topology, the placement before is better than \
+                 1-100-1: "
+            ),
             "{text}"
         );
         let forbidden = Replay { may_keep: false, ..still };

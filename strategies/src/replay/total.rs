@@ -27,6 +27,7 @@ pub(super) fn total(steps: &[Replay]) -> Replay {
             notes: Vec::new(),
             sentence: None,
             pe_of: Vec::new(),
+            stranded: rows.iter().map(|row| row.stranded).sum(),
         })
     };
     let mut refusals: Vec<Refusal> = Vec::new();
