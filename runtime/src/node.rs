@@ -1,7 +1,7 @@
 //! The state that the PEs of a process share: settings, mailboxes, outcome of the run. Nothing of it belongs to PEs of
 //! other processes.
 
-use crate::checkpoint::{CheckpointCost, Generation, Next, Saver};
+use crate::checkpoint::{CheckpointCost, Next, Saver};
 use crate::events::PeEvents;
 use crate::events::join::ProcessEvents;
 use crate::files::DumpFile;
@@ -212,7 +212,7 @@ impl Node {
     /// continue; it then ends, on PE `pe` if that is known.
     pub(crate) fn quiet(&self, pe: Option<u32>) -> Option<Quiet> {
         match self.continuation(self.quiescence.waiting()) {
-            Ok(Some(generation)) => Some(Quiet::Save(generation)),
+            Ok(Some(quiet)) => Some(quiet),
             Ok(None) => Some(Quiet::Send { round: self.quiescence.begin_round() }),
             Err(failure) => {
                 match pe {
@@ -225,17 +225,18 @@ impl Node {
     }
 
     /// How the run continues when nothing is in flight and this number of sends waits for that: with a checkpoint, which then
-    /// has begun, or with these sends.
+    /// has begun, with the sync point that waited for it, or (`None`) with these sends. In process 0, which has the PE of sync points.
     ///
     /// # Errors
     /// How the run ends: nothing waits, or the run has saved itself because of a signal.
-    pub(crate) fn continuation(&self, waiting: u64) -> Result<Option<Generation>, Failure> {
+    pub(crate) fn continuation(&self, waiting: u64) -> Result<Option<Quiet>, Failure> {
         if waiting == 0 {
             return Err(Failure::Quiet);
         }
         let Some(saver) = &self.saver else { return Ok(None) };
         match saver.at_quiescence() {
-            Next::Save(generation) => Ok(Some(generation)),
+            Next::Save(generation) => Ok(Some(Quiet::Save(generation))),
+            Next::Continue if self.quiescence.step_waits() => Ok(Some(Quiet::Step)),
             Next::Continue => Ok(None),
             Next::End(number) => Err(Failure::Saved { number }),
         }

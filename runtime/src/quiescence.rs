@@ -8,7 +8,7 @@
 //! the receiver would have incremented its counter.
 
 use crossbeam_utils::CachePadded;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use crate::checkpoint::Generation;
 use crate::inbox::Bells;
@@ -19,6 +19,9 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Quiet {
     /// Each saves itself. Quiescence is found again when all have.
     Save(Generation),
+    /// The sync point that waited for the checkpoint goes on. The messages that wait for quiescence go on waiting, because the elements
+    /// have only begun the sync point.
+    Step,
     /// Each sends the messages that have waited for quiescence, which was found for the `round`-th time.
     Send { round: u64 },
 }
@@ -29,6 +32,8 @@ pub(crate) struct Quiescence {
     found: AtomicU64,
     /// The number of sends that wait for quiescence, on all PEs.
     waiting: AtomicU64,
+    /// Whether a sync point waits for the checkpoint before it, on PE 0; it is one of the waiting sends.
+    step_waits: AtomicBool,
     /// The number of rounds: how often quiescence was found while sends waited for it.
     rounds: AtomicU64,
 }
@@ -39,6 +44,7 @@ impl Quiescence {
             rests: (0..pes).map(|_| CachePadded::default()).collect(),
             found: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
+            step_waits: AtomicBool::new(false),
             rounds: AtomicU64::new(0),
         }
     }
@@ -52,6 +58,23 @@ impl Quiescence {
     /// Removes `sends` waiting sends, which are sent now.
     pub(crate) fn served(&self, sends: usize) {
         self.waiting.fetch_sub(sends as u64, SeqCst);
+    }
+
+    /// A sync point waits until nothing is in flight and the run has saved itself.
+    pub(crate) fn wait_for_step(&self) {
+        self.step_waits.store(true, SeqCst);
+        self.waiting.fetch_add(1, SeqCst);
+    }
+
+    /// Whether a sync point waits.
+    pub(crate) fn step_waits(&self) -> bool {
+        self.step_waits.load(SeqCst)
+    }
+
+    /// The sync point goes on.
+    pub(crate) fn step_goes_on(&self) {
+        self.step_waits.store(false, SeqCst);
+        self.served(1);
     }
 
     /// Starts a round and returns its number.

@@ -158,7 +158,7 @@ impl Built {
                 format!("the setup does not call `main`, so no element received a message; {remedy}"),
             );
         }
-        if self.pe.collectives.steps.saves.get().is_some() {
+        if self.pe.collectives.steps.saves.get() {
             waiting
                 .line(None, "the run waits until nothing is in flight, to save itself (--checkpoint)".into());
         }
@@ -190,7 +190,7 @@ impl Built {
     fn useless_interval(&self) -> Option<String> {
         let every = self.pe.settings().checkpoint.as_ref()?.when.every?;
         let steps = &self.pe.collectives.steps;
-        let had_sync_point = steps.number.get() > 0 || steps.saves.get().is_some();
+        let had_sync_point = steps.number.get() > 0 || steps.saves.get();
         (self.pe.out.rank == 0 && !had_sync_point).then(|| {
             format!(
                 "--checkpoint-every {every} saved nothing: the run had no sync point; call `at_sync` in the elements of an \
@@ -345,10 +345,14 @@ pub(crate) fn quiet(out: &Outbox) {
 pub(crate) fn found_quiet(pe: &PeCx, quiet: Quiet, managers: &[Held]) {
     match quiet {
         Quiet::Save(generation) => saving::save(pe, generation, managers),
+        Quiet::Step => {
+            saving::goes_on(pe);
+            pe.has_saved_for_step();
+            steps::has_saved(pe);
+        }
         Quiet::Send { round } => {
             saving::goes_on(pe);
             pe.found_quiet(round);
-            steps::found_quiet(pe, round);
         }
     }
 }

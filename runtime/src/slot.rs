@@ -140,6 +140,14 @@ impl<C, M, F: Default> Slot<C, M, F> {
         self.extra.get_or_insert_with(Box::default)
     }
 
+    /// The number of its next collective of a kind.
+    pub(crate) fn next_round(&self, kind: Collective) -> u32 {
+        match kind {
+            Collective::Reduction => self.contributions,
+            Collective::Barrier => self.syncs,
+        }
+    }
+
     /// The first broadcast that the element has neither received nor carries in `missed`.
     pub(crate) fn missing(&self) -> u32 {
         let carried = self.extra.as_ref().map_or(0, |extra| extra.missed.len() as u32);

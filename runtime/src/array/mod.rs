@@ -20,7 +20,7 @@ pub use proxy::{Contribution, Target, Targets};
 pub use section::Section;
 
 pub(crate) use multicast::each_of;
-pub(crate) use port::{ChareMail, ChareOrder, ChareSlot, Port, Shared};
+pub(crate) use port::{ChareMail, ChareOrder, ChareSlot, Created, Port, Shared};
 
 use crate::pe::PeCx;
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@ use crate::inbox::Mail;
 use crate::index::{Index, show};
 use crate::location::{self, Directory, Known, Placement, Residents, Route};
 use crate::order::{Order, Receivers};
-use crate::pe::{AnyPort, Contributor, Outbox, PeCx, array_bit, post_delivery};
+use crate::pe::{AnyPort, Contributor, Outbox, PeCx, WaitsForQuiescence, array_bit, post_delivery};
 use crate::section::Source;
 use crate::slot::{Item, Slot};
 use crate::waiting::OpenReduction;
@@ -62,6 +62,20 @@ impl<T: Chare> Shared<T> {
     }
 }
 
+/// An element that the running element, of the same array, has created.
+pub(crate) struct Created<T> {
+    /// The PE on which it begins.
+    pub(crate) on: u32,
+    pub(crate) rank: u32,
+    pub(crate) chare: T,
+    /// How often the running element had contributed to reductions of the array before, in this entry.
+    pub(crate) contributed: usize,
+    /// Whether it had called `at_sync` before, in this entry.
+    pub(crate) synced: bool,
+    /// The number of its first reduction and that of its first load-balancing barrier, if its creator has taken part in them since.
+    pub(crate) first: [Option<u32>; 2],
+}
+
 /// The part of an array on one PE.
 pub(crate) struct Port<T: Chare> {
     pub(crate) id: u16,
@@ -76,8 +90,8 @@ pub(crate) struct Port<T: Chare> {
     pub(crate) directory: Option<RefCell<Directory>>,
     /// The message of the running element to deliver after load balancing.
     pub(crate) resume: Cell<Option<T::Msg>>,
-    /// Elements that the running element, of this array, creates: the PE on which each begins, its rank, the element.
-    pub(crate) created: RefCell<Vec<(u32, u32, T)>>,
+    /// Elements that the running element, of this array, creates.
+    pub(crate) created: RefCell<Vec<Created<T>>>,
     pub(crate) contributions: Contributions<T::Msg>,
     /// Messages that wait for quiescence, oldest first.
     pub(crate) quiet: RefCell<VecDeque<(Receivers, T::Msg)>>,
@@ -253,7 +267,7 @@ impl<T: Chare> Port<T> {
 
     /// Keeps a message until nothing is in flight, and until the run has saved itself if it `saves`.
     pub(super) fn postpone(&self, pe: &PeCx, to: Receivers, msg: T::Msg, saves: bool) {
-        self.when_quiet(pe, to, msg);
+        self.keep_until_quiet(pe, to, msg, saves);
         if let Some(saver) = pe.out.node.saver.as_ref().filter(|_| saves) {
             saver.want(Reason::Program);
         }
@@ -267,8 +281,12 @@ impl<T: Chare> Port<T> {
 
     /// Keeps a message until nothing is in flight.
     pub(crate) fn when_quiet(&self, pe: &PeCx, to: Receivers, msg: T::Msg) {
-        let round = pe.out.node.quiescence.wait();
-        pe.collectives.quiet.borrow_mut().push((round, self.id));
+        self.keep_until_quiet(pe, to, msg, false);
+    }
+
+    fn keep_until_quiet(&self, pe: &PeCx, to: Receivers, msg: T::Msg, saves: bool) {
+        let asked = pe.out.node.quiescence.wait();
+        pe.collectives.quiet.borrow_mut().push(WaitsForQuiescence { asked, array: self.id, saves });
         self.quiet.borrow_mut().push_back((to, msg));
     }
 
@@ -323,7 +341,9 @@ impl<T: Chare> Port<T> {
         pe.out.inserts(1);
         if pe.delivery.running.get().is_some_and(|running| running.array == self.id) {
             // The slot of the creator is in use, so the manager creates the element after the delivery.
-            self.created.borrow_mut().push((on, rank, chare));
+            let (contributed, synced) = (pe.delivery.offers.of_array(), pe.delivery.has(post_delivery::SYNC));
+            let created = Created { on, rank, chare, contributed, synced, first: [None; 2] };
+            self.created.borrow_mut().push(created);
             pe.delivery.later(post_delivery::CREATED);
         } else {
             self.post(&pe.out, 0, Order::Admit { on, slot: Box::new(Slot::new(rank, chare)) });

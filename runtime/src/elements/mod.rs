@@ -336,14 +336,19 @@ impl<T: Chare> Elements<T> {
 
     #[inline(never)]
     fn contributes(&mut self, pe: &PeCx, at: usize) {
+        let mut number = 0;
         if let Some(target) = pe.delivery.offers.take_first() {
-            self.contributes_to(pe, at, target);
+            self.contributes_to(pe, at, target, number);
+            number += 1;
         }
         while pe.delivery.offers.has_others()
             && let Some(Offer { target, section }) = pe.delivery.offers.next_other()
         {
             match section {
-                None => self.contributes_to(pe, at, target),
+                None => {
+                    self.contributes_to(pe, at, target, number);
+                    number += 1;
+                }
                 Some(section) => {
                     let slot = &mut self.slots[at];
                     let key = element_key(self.port.id, slot.rank);
@@ -356,9 +361,12 @@ impl<T: Chare> Elements<T> {
         }
     }
 
-    /// Contributes to a reduction of the element's array.
+    /// Contributes to a reduction of the element's array, for the `number`-th time in this entry.
     #[inline]
-    fn contributes_to(&mut self, pe: &PeCx, at: usize, target: u16) {
+    fn contributes_to(&mut self, pe: &PeCx, at: usize, target: u16, number: usize) {
+        if pe.delivery.has(post_delivery::CREATED) {
+            self.brings_created(at, Collective::Reduction, |created| created.contributed == number);
+        }
         let here = self.slots.len() as u32;
         let slot = &mut self.slots[at];
         let key = element_key(self.port.id, slot.rank);
@@ -387,6 +395,8 @@ impl<T: Chare> Elements<T> {
             return self.port.enqueue_traced(&pe.out, Item { rank, slot: AFTER_SYNC, msg });
         }
         extra.resume = resume;
+        self.brings_created(at, Collective::Barrier, |created| !created.synced);
+        let slot = &mut self.slots[at];
         let tally = slot.takes_part(Collective::Barrier);
         let round = slot.syncs;
         slot.syncs += 1;

@@ -1,7 +1,7 @@
 //! Creation, migration and end of elements.
 
 use super::Elements;
-use crate::array::{Chare, ChareSlot};
+use crate::array::{Chare, ChareSlot, Created};
 use crate::location::Known;
 use crate::order::{Ended, Journey, Order, PeOrder};
 use crate::pe::{Outbox, PeCx};
@@ -15,17 +15,32 @@ const FLYING_BYTES: usize = 1 << 20;
 impl<T: Chare> Elements<T> {
     /// Creates the elements that the element in this slot inserted into its own array.
     pub(super) fn creates(&mut self, pe: &PeCx, at: usize) {
-        let created = self.port.created.take();
-        let creator = &mut self.slots[at];
-        let births = created.iter().map(|(_, rank, _)| birth(creator.rank, *rank));
-        let births = births.fold(0, u64::wrapping_add);
-        creator.extra().created.iter_mut().for_each(|created| *created = created.wrapping_add(births));
-        let new: Vec<_> = created
-            .into_iter()
-            .map(|(on, rank, chare)| (on, Box::new(child(creator, rank, chare))))
-            .collect();
-        for (on, slot) in new {
+        for kind in [Collective::Reduction, Collective::Barrier] {
+            self.brings_created(at, kind, |created| created.first[kind as usize].is_none());
+        }
+        for created in self.port.created.take() {
+            let on = created.on;
+            let slot = Box::new(child(&self.slots[at], created));
             self.send_home(&pe.out, on, slot);
+        }
+    }
+
+    /// The next collective of the element in this slot will wait for those of its new elements that it creates before it takes part:
+    /// `is_now` says which.
+    pub(super) fn brings_created(
+        &mut self,
+        at: usize,
+        kind: Collective,
+        is_now: impl Fn(&Created<T>) -> bool,
+    ) {
+        let slot = &mut self.slots[at];
+        for created in self.port.created.borrow_mut().iter_mut() {
+            if is_now(created) {
+                created.first[kind as usize] = Some(slot.next_round(kind));
+                let birth = birth(slot.rank, created.rank);
+                let births = &mut slot.extra().created[kind as usize];
+                *births = births.wrapping_add(birth);
+            }
         }
     }
 
@@ -235,10 +250,16 @@ impl<T: Chare> Elements<T> {
     }
 }
 
-/// An element that `creator` creates. Its next reduction, barrier and broadcast are those of its creator.
-fn child<T: Chare>(creator: &ChareSlot<T>, rank: u32, chare: T) -> ChareSlot<T> {
+/// An element that `creator` creates. Its next reduction, barrier and broadcast are those of its creator when it creates the element.
+fn child<T: Chare>(creator: &ChareSlot<T>, created: Created<T>) -> ChareSlot<T> {
+    let Created { rank, chare, first: [contributions, syncs], .. } = created;
     let missed = creator.extra.as_ref().map(|extra| extra.missed.copied(T::copy)).unwrap_or_default();
     let extra = Extra { births: [birth(creator.rank, rank); 2], missed, ..Extra::default() };
-    let &Slot { contributions, syncs, broadcasts, .. } = creator;
-    Slot { contributions, syncs, broadcasts, extra: Some(Box::new(extra)), ..Slot::new(rank, chare) }
+    Slot {
+        contributions: contributions.unwrap_or(creator.contributions),
+        syncs: syncs.unwrap_or(creator.syncs),
+        broadcasts: creator.broadcasts,
+        extra: Some(Box::new(extra)),
+        ..Slot::new(rank, chare)
+    }
 }

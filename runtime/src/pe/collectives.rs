@@ -14,15 +14,24 @@ use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 
+/// A message that waits for quiescence.
+pub(crate) struct WaitsForQuiescence {
+    /// The number of rounds before, for which it does not wait.
+    pub(crate) asked: u64,
+    /// The array that keeps it.
+    pub(crate) array: u16,
+    /// Whether the run is to save itself before the message is sent.
+    pub(crate) saves: bool,
+}
+
 /// The state of one PE for collectives.
 #[derive(Default)]
 pub(crate) struct Collectives {
     /// On PE 0: the participants in the collectives of each array.
     pub(crate) ledgers: RefCell<Vec<Ledgers>>,
     pub(crate) steps: Steps,
-    /// The arrays with sends that wait for quiescence, in the order of the sends, each with the number of
-    /// quiescence rounds found before the send.
-    pub(crate) quiet: RefCell<Vec<(u64, u16)>>,
+    /// The messages that wait for quiescence, in the order of the sends.
+    pub(crate) quiet: RefCell<Vec<WaitsForQuiescence>>,
     /// Whether this PE holds something from a child in the tree, or contributions to a section. The transport flushes such a PE
     /// when no packet waits for it, even if the PE has work of its own: parts that arrive together go up together, and none waits
     /// for an idle PE.
@@ -104,8 +113,8 @@ pub(crate) struct Steps {
     pub(crate) skipped: Cell<u32>,
     /// On PE 0: the PEs that `--pes-available` listed.
     pub(crate) available: RefCell<Listed>,
-    /// On PE 0: the next step waits until the run has saved itself, since this quiescence round.
-    pub(crate) saves: Cell<Option<u64>>,
+    /// On PE 0: the next step waits until the run has saved itself.
+    pub(crate) saves: Cell<bool>,
     /// On PE 0: the run has saved itself before the next step.
     pub(crate) has_saved: Cell<bool>,
     /// On PE 0: what checkpoints cost.

@@ -137,6 +137,12 @@ impl Offers {
         self.others.borrow_mut().push_back(offer);
     }
 
+    /// The number of contributions to reductions of the element's own array.
+    pub(crate) fn of_array(&self) -> usize {
+        let of_others = self.others.borrow().iter().filter(|offer| offer.section.is_none()).count();
+        usize::from(self.first.get() & !Self::MORE != Self::NONE) + of_others
+    }
+
     /// Takes the array of the first contribution, if the element's own array contributes.
     #[inline(always)]
     pub(crate) fn take_first(&self) -> Option<u16> {

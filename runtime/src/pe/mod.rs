@@ -26,7 +26,7 @@ pub use main::{Asked, Main};
 pub use reply::Reply;
 pub use shared::Shared;
 
-pub(crate) use collectives::{Collectives, Contributor, Ledgers};
+pub(crate) use collectives::{Collectives, Contributor, Ledgers, WaitsForQuiescence};
 pub(crate) use delivery::{Delivery, Offer, post_delivery};
 pub(crate) use main::begin as begin_main;
 pub(crate) use meeting::{Current, Told};
@@ -34,6 +34,7 @@ pub(crate) use outbox::{ARRAY_BITS, Carrier, Outbox, PE_ORDERS, Packet, PacketCa
 pub(crate) use port::{AnyElements, AnyPort, ArrayInfo, Neighbors, Presence};
 pub(crate) use recorder::Recorder;
 
+use crate::checkpoint::Reason;
 use crate::clock::Clock;
 use crate::index::{Pe, Process};
 use crate::load::array_and_rank;
@@ -229,13 +230,20 @@ impl PeCx {
     /// Quiescence was found for the `round`-th time: sends the messages that waited for it.
     pub(crate) fn found_quiet(&self, round: u64) {
         let mut quiet = self.collectives.quiet.borrow_mut();
-        let (now, later) = quiet.drain(..).partition(|(asked, _)| *asked < round);
+        let (now, later): (Vec<_>, _) = quiet.drain(..).partition(|waiting| waiting.asked < round);
         *quiet = later;
         drop(quiet);
-        let now: Vec<(u64, u16)> = now;
         self.out.node.quiescence.served(now.len());
-        for (_, array) in now {
-            self.ports[usize::from(array)].found_quiet(self);
+        for waiting in now {
+            self.ports[usize::from(waiting.array)].found_quiet(self);
+        }
+    }
+
+    /// The run has saved itself for a sync point, and not for the messages that wait for a checkpoint: they wait for another one.
+    pub(crate) fn has_saved_for_step(&self) {
+        let waits = self.collectives.quiet.borrow().iter().any(|waiting| waiting.saves);
+        if let Some(saver) = self.out.node.saver.as_ref().filter(|_| waits) {
+            saver.want(Reason::Program);
         }
     }
 

@@ -62,7 +62,7 @@ pub(crate) fn ended(pe: &PeCx, ended: Ended) {
 /// Starts a step, on PE 0, if every element has called `at_sync`. The run saves itself before, if flags ask for it.
 pub(crate) fn try_step(pe: &PeCx) {
     let steps = &pe.collectives.steps;
-    if !pe.settings().has_barriers() || steps.collecting.get() || steps.saves.get().is_some() {
+    if !pe.settings().has_barriers() || steps.collecting.get() || steps.saves.get() {
         return;
     }
     if !is_complete(pe) || !knows_loads(pe) || saves_first(pe) {
@@ -161,16 +161,16 @@ fn saves_first(pe: &PeCx) -> bool {
         return false;
     }
     saver.want(Reason::Program);
-    steps.saves.set(Some(pe.out.node.quiescence.wait()));
+    pe.out.node.quiescence.wait_for_step();
+    steps.saves.set(true);
     true
 }
 
-/// Quiescence was found for the `round`-th time: if the next step waits for the checkpoint, the run has saved itself.
-pub(crate) fn found_quiet(pe: &PeCx, round: u64) {
+/// The run has saved itself before a sync point, which goes on, on PE 0.
+pub(crate) fn has_saved(pe: &PeCx) {
     let steps = &pe.collectives.steps;
-    if steps.saves.get().is_some_and(|since| since < round) {
-        steps.saves.set(None);
-        pe.out.node.quiescence.served(1);
+    if steps.saves.take() {
+        pe.out.node.quiescence.step_goes_on();
         steps.has_saved.set(true);
         try_step(pe);
     }

@@ -150,10 +150,124 @@ fn overlapping_rounds_count_the_elements_of_their_time() {
     everywhere(100, 40, |config| assert_eq!(rounds(config, true), expected()));
 }
 
+/// An element of two reductions, or of two sync points. In the entry in which it takes part it also creates others, which take part in
+/// those that it has not yet taken part in.
+#[derive(Serialize, Deserialize)]
+struct Parent {
+    depth: u32,
+    counter: Array<Counter>,
+}
+
+const DEPTH: u32 = 5;
+
+impl Parent {
+    /// Creates an element that takes part from this round on, 0 or 1.
+    fn inserts(&self, cx: &Cx<Self>, round: u32) -> Option<[i32; 1]> {
+        let depth = self.depth.checked_sub(1)?;
+        let child = [2 * cx.index()[0] + 1 + round as i32];
+        cx.array().insert(cx, child, Parent { depth, ..*self });
+        Some(child)
+    }
+}
+
+#[chare(index = [i32; 1], sync)]
+impl Parent {
+    #[entry]
+    fn contributes(&mut self, cx: &Cx<Self>, from: u32) {
+        for round in from..2 {
+            if let Some(child) = self.inserts(cx, round) {
+                cx.peer(child).contributes(round);
+            }
+            self.counter.at(cx, ()).contribute().counted(1);
+        }
+    }
+
+    #[entry]
+    fn comes(&mut self, cx: &Cx<Self>, round: u32) {
+        let before = self.inserts(cx, round);
+        let mut after = None;
+        if round == 0 {
+            cx.at_sync().comes_again();
+            after = self.inserts(cx, 1);
+        } else {
+            cx.at_sync().resumes();
+        }
+        before.into_iter().for_each(|child| cx.peer(child).comes(round));
+        after.into_iter().for_each(|child| cx.peer(child).comes(1));
+    }
+
+    #[entry]
+    fn comes_again(&mut self, cx: &Cx<Self>) {
+        cx.at_sync().resumes();
+    }
+
+    #[entry]
+    fn resumes(&mut self, cx: &Cx<Self>) {
+        self.counter.at(cx, ()).contribute().counted(1);
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Counter {
+    /// The number of reductions to come.
+    left: usize,
+    counts: Vec<u32>,
+    done: Exit<Vec<u32>>,
+}
+
+#[chare(index = ())]
+impl Counter {
+    #[entry(reduce = reduce::sum)]
+    fn counted(&mut self, cx: &Cx<Self>, count: u32) {
+        self.counts.push(count);
+        if self.counts.len() == self.left {
+            self.done.exit(cx, self.counts.clone());
+        }
+    }
+}
+
+/// The numbers of contributors to the reductions.
+fn counts(config: Config, left: usize, begin: fn(&PeCx, Array<Parent>)) -> equipoise::Report<Vec<u32>> {
+    equipoise::run(config, |pe, done| {
+        let counter = pe.array((), |()| Counter { left, counts: Vec::new(), done });
+        let parents = pe.sparse([1 << (DEPTH + 1)]);
+        pe.main(move |pe| {
+            parents.insert(pe, [0], Parent { depth: DEPTH, counter });
+            begin(pe, parents);
+        });
+    })
+}
+
+/// The elements of round 0: a chain. Each of them has another chain, of elements of round 1.
+const OF_ROUND_0: u32 = DEPTH + 1;
+const ALL: u32 = OF_ROUND_0 + DEPTH * (DEPTH + 1) / 2;
+
+#[test]
+fn elements_take_part_in_the_reduction_to_which_their_creator_contributes_afterwards() {
+    everywhere(100, 40, |config| {
+        let report = counts(config, 2, |pe, parents| parents.at(pe, [0]).contributes(0));
+        assert_eq!(report.result, [OF_ROUND_0, ALL]);
+    });
+}
+
+#[test]
+fn elements_take_part_in_the_sync_point_that_their_creator_calls_afterwards() {
+    everywhere(60, 24, |config| {
+        for balancer in [vec![], vec!["RotateLB".into()]] {
+            let steps = 2 * balancer.len();
+            let balanced = Config { balancer, ..config.clone() };
+            let report = counts(balanced, 1, |pe, parents| parents.at(pe, [0]).comes(0));
+            assert_eq!((report.result.as_slice(), report.lb_steps.len()), (&[ALL][..], steps));
+        }
+    });
+}
+
 #[test]
 #[ignore = "slow"]
 fn all_of_it_at_full_size() {
     at_full_size(&[
+        elements_take_part_in_the_reduction_to_which_their_creator_contributes_afterwards,
+        elements_take_part_in_the_sync_point_that_their_creator_calls_afterwards,
         a_round_in_lockstep_counts_all_elements,
         overlapping_rounds_count_the_elements_of_their_time,
     ]);

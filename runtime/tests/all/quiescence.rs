@@ -2,6 +2,7 @@
 
 #![allow(missing_docs)]
 
+use crate::checkpoints::{restarts_on, saves};
 use crate::common::*;
 use equipoise::prelude::*;
 use equipoise::{RunError, try_run};
@@ -147,6 +148,60 @@ fn messages_behind_a_guard_are_not_in_flight() {
     });
 }
 
+/// Comes to sync points, after which nothing is in flight.
+#[derive(Serialize, Deserialize)]
+struct Worker {
+    points: u32,
+    done: Exit<u32>,
+}
+
+const POINTS: u32 = 7;
+
+#[chare(index = [i32; 1], sync)]
+impl Worker {
+    #[entry]
+    fn work(&mut self, cx: &Cx<Self>) {
+        if self.points < POINTS {
+            self.points += 1;
+            cx.at_sync().work();
+        }
+    }
+
+    #[entry]
+    fn over(&mut self, cx: &Cx<Self>) {
+        cx.peer([0]).contribute().all_over(self.points);
+    }
+
+    #[entry(reduce = equipoise::reduce::sum)]
+    fn all_over(&mut self, cx: &Cx<Self>, points: u32) {
+        self.done.exit(cx, points);
+    }
+}
+
+#[test]
+fn a_sync_point_at_which_the_run_saves_itself_is_no_quiescence() {
+    everywhere(40, 16, |config| {
+        let dir = tempfile::tempdir().expect("a folder");
+        let every = 1 + (config.seed % 3) as u32;
+        let balancer = if config.seed % 2 == 0 { Vec::new() } else { vec!["RotateLB".into()] };
+        let config = saves(Config { balancer, ..config }, dir.path(), Some(every));
+        let run = |config| {
+            equipoise::run(config, |pe, done| {
+                let workers = pe.array([6], |_| Worker { points: 0, done });
+                pe.main(move |pe| {
+                    workers.all(pe).work();
+                    workers.only(pe, |[at]| at < 3).at_quiescence().over();
+                    workers.only(pe, |[at]| at >= 3).at_checkpoint().over();
+                });
+            })
+        };
+        let report = run(config.clone());
+        assert_eq!((report.result, report.checkpoint_error), (6 * POINTS, None));
+        assert_eq!(report.checkpoints, u64::from(POINTS / every) + 1, "the last one is for `at_checkpoint`");
+        assert_eq!(run(restarts_on(config, dir.path())).result, 6 * POINTS);
+    });
+}
+
 fn quiet(config: Config, start: fn(&PeCx, Array<Door>)) -> Vec<String> {
     let result = try_run(config, |pe, done| {
         let doors = pe.array([3], |_| Door { open: 0, passed: Vec::new(), done });
@@ -200,6 +255,7 @@ fn all_of_it_at_full_size() {
     at_full_size(&[
         quiescence_is_found_when_every_chain_has_ended,
         messages_behind_a_guard_are_not_in_flight,
+        a_sync_point_at_which_the_run_saves_itself_is_no_quiescence,
         a_run_without_an_exit_lists_the_waiting_elements,
     ]);
 }

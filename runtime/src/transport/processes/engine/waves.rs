@@ -139,9 +139,9 @@ impl Engine {
         }
         match self.node.continuation(sum.waiting) {
             Err(failure) => self.node.fail(failure),
-            Ok(Some(generation)) => {
+            Ok(Some(quiet)) => {
                 (self.waves.before, self.waves.last) = (None, None);
-                self.found_quiet(wire, give, Quiet::Save(generation));
+                self.found_quiet(wire, give, quiet);
             }
             Ok(None) => {
                 // The next wave tells every process the number of the round.
