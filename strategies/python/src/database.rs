@@ -10,9 +10,9 @@ use equipoise_model::{Database as Record, graph};
 use equipoise_strategies::workloads;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyType};
 
-use crate::errors::{of_file, raise, raise_as, usage};
+use crate::errors::{from_json, json, of_file, raise, raise_as, usage};
 use crate::work::Run;
 
 /// The record of one step, or the tasks of a graph.
@@ -36,6 +36,21 @@ fn flags<'py>(py: Python<'py>, column: impl Iterator<Item = bool>) -> Bound<'py,
 
 #[pymethods]
 impl Database {
+    /// The record that pickle kept.
+    #[new]
+    fn new(document: &str) -> PyResult<Self> {
+        checked(from_json(document)?)
+    }
+
+    /// What pickle keeps.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (String,))> {
+        Ok((this.get_type(), (json(&*this.get().record)?,)))
+    }
+
+    fn __deepcopy__(this: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     /// The number of the step.
     #[getter]
     fn step(&self) -> u64 {
@@ -176,19 +191,24 @@ impl Database {
 /// All steps of a file, its program, its machine, and what the reader ignored.
 type Steps = (Vec<Database>, String, String, Vec<String>);
 
-/// Reads a file of databases (``steps`` from ``step`` on), or with ``graph`` also a task graph or the spec of one.
+/// Reads a file of databases (``steps`` from ``step`` on), or with ``graph`` also a task graph, or the spec of one unless it ``is_file``.
 #[pyfunction]
-#[pyo3(signature = (path, step=None, steps=None, graph=false))]
+#[pyo3(signature = (path, step=None, steps=None, graph=false, is_file=true))]
 pub(crate) fn read(
     py: Python<'_>,
     path: PathBuf,
     step: Option<u64>,
     steps: Option<u64>,
     graph: bool,
+    is_file: bool,
 ) -> PyResult<Steps> {
-    let dump = Run::default().wait(py, move || {
+    let dump = Run::new().wait(py, move || {
         if graph {
-            return workloads::load_steps(&path.to_string_lossy()).map_err(raise);
+            return workloads::load_steps(&path.to_string_lossy()).map_err(if is_file {
+                of_file
+            } else {
+                raise
+            });
         }
         Dump::read_steps(&path, step, steps).map_err(|error| match error {
             DatabaseError::Steps { .. } => raise(error),

@@ -4,6 +4,7 @@ use equipoise_model::fault::{Classified, Fault};
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// The exceptions of this package that are no `ValueError`.
 mod exception {
@@ -46,4 +47,11 @@ pub(crate) fn usage(sentence: impl Into<String>) -> PyErr {
 pub(crate) fn json(document: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(document)
         .map_err(|error| raise_as(Fault::Bug, format!("{error} (please report this bug)")))
+}
+
+/// What pickle kept as a JSON text.
+pub(crate) fn from_json<T: DeserializeOwned>(document: &str) -> PyResult<T> {
+    let other =
+        |error| raise_as(Fault::Input, format!("the pickle is of another version: {error}; make it again"));
+    serde_json::from_str(document).map_err(other)
 }

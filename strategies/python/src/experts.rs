@@ -4,25 +4,40 @@ use std::path::PathBuf;
 
 use equipoise_model::memory;
 use equipoise_model::numbers::Numbers;
+use equipoise_model::params::parse_bytes;
+use equipoise_model::quote::quoted;
 use equipoise_model::replica_plan::ReplicaPlan;
-use equipoise_strategies::replicas::{
-    LayerCosts, Request, Transfer, eplb, evaluate, place, published, transfers,
-};
+use equipoise_strategies::replicas::{Request, Transfer, eplb, evaluate, place, published, transfers};
 use numpy::{PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
+use serde::{Deserialize, Serialize};
 
-use crate::errors::{json, of_file, raise, usage};
+use crate::errors::{from_json, json, of_file, raise, usage};
 use crate::machine::Machine;
 use crate::work::Run;
 
 /// The plan of the replicas of experts, and its costs.
 #[pyclass(frozen, module = "equipoise._core")]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Plan {
+    #[serde(with = "PlanFields")]
     plan: ReplicaPlan,
     warnings: Vec<String>,
-    costs: Vec<LayerCosts>,
-    eplb: Vec<LayerCosts>,
-    transfers: Option<Vec<Transfer>>,
+    /// The JSON documents of the costs of all layers.
+    costs: String,
+    eplb: String,
+    /// Rows of layer, expert, from PE (-1: from elsewhere), to PE.
+    transfers: Option<Vec<[i64; 4]>>,
+}
+
+/// The fields of a plan as pickle keeps them.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ReplicaPlan")]
+struct PlanFields {
+    topology: String,
+    experts: usize,
+    physical_to_logical: Vec<Vec<u32>>,
 }
 
 /// Rows as Python has them.
@@ -38,6 +53,21 @@ fn experts_of<'py>(py: Python<'py>, plan: &ReplicaPlan) -> PyResult<Rows<'py>> {
 
 #[pymethods]
 impl Plan {
+    /// The plan that pickle kept.
+    #[new]
+    fn new(document: &str) -> PyResult<Self> {
+        from_json(document)
+    }
+
+    /// What pickle keeps.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (String,))> {
+        Ok((this.get_type(), (json(this.get())?,)))
+    }
+
+    fn __deepcopy__(this: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     /// The expert of every slot: a row per layer.
     #[getter]
     fn physical_to_logical<'py>(&self, py: Python<'py>) -> PyResult<Rows<'py>> {
@@ -64,20 +94,17 @@ impl Plan {
     }
 
     /// JSON documents of the costs of all layers: of this plan, and of the plan that EPLB makes anew.
-    fn documents(&self) -> PyResult<(String, String)> {
-        Ok((json(&self.costs)?, json(&self.eplb)?))
+    fn documents(&self) -> (&str, &str) {
+        (&self.costs, &self.eplb)
     }
 
     /// The replicas to copy from the previous plan: layer, expert, from PE (-1: from elsewhere), to PE.
     #[getter]
     fn transfers<'py>(&self, py: Python<'py>) -> PyResult<Option<Rows<'py>>> {
-        let row = |it: &Transfer| {
-            [it.layer as i64, it.expert.into(), it.from.map_or(-1, |pe| pe as i64), it.to as i64].into()
-        };
         let Some(transfers) = &self.transfers else { return Ok(None) };
         match transfers.is_empty() {
             true => Ok(Some(PyArray2::zeros(py, [0, 4], false))),
-            false => array(py, transfers.iter().map(row)).map(Some),
+            false => array(py, transfers.iter().map(|&row| row.into())).map(Some),
         }
     }
 
@@ -119,28 +146,33 @@ pub(crate) fn experts(
     previous: Option<(PyReadonlyArray2<'_, i64>, String)>,
     groups: usize,
     sources: Option<PyReadonlyArray2<'_, f64>>,
-    gamma: f64,
-    tolerance: f64,
-    expert_bytes: u64,
+    gamma: Option<f64>,
+    tolerance: Option<f64>,
+    expert_bytes: &str,
 ) -> PyResult<Plan> {
+    let expert_bytes = parse_bytes(expert_bytes)
+        .map_err(|expected| usage(format!("expert_bytes is '{}': {expected}", quoted(expert_bytes))))?;
     let (loads, topology) = (numbers(&weight), machine.topology.clone());
     let sources = sources.as_ref().map(numbers);
     let previous = previous.map(|(rows, topology)| plan(loads.columns(), &rows, topology)).transpose()?;
-    Run::default().wait(py, move || {
+    Run::new().wait(py, move || {
         let request = Request {
             groups,
             previous: previous.as_ref(),
             sources: sources.as_ref(),
-            gamma,
-            tolerance,
+            gamma: gamma.unwrap_or(Request::GAMMA),
+            tolerance: tolerance.unwrap_or(Request::TOLERANCE),
             ..Request::new(&loads, replicas)
         };
         request.check(&*topology).map_err(|error| usage(error.to_string()))?;
         let judge = |plan: &ReplicaPlan| evaluate(plan, &request, &*topology, expert_bytes).map_err(raise);
         let plan = place(&request, &*topology).map_err(raise)?;
-        let costs = judge(&plan)?;
-        let eplb = judge(&published(&request, &*topology).map_err(raise)?)?;
-        let transfers = transfers(&plan, &request, &*topology);
+        let costs = json(&judge(&plan)?)?;
+        let eplb = json(&judge(&published(&request, &*topology).map_err(raise)?)?)?;
+        let row = |it: Transfer| {
+            [it.layer as i64, it.expert.into(), it.from.map_or(-1, |pe| pe as i64), it.to as i64]
+        };
+        let transfers = transfers(&plan, &request, &*topology).map(|all| all.into_iter().map(row).collect());
         Ok(Plan { plan, warnings: request.warnings(&*topology), costs, eplb, transfers })
     })
 }
@@ -166,7 +198,7 @@ pub(crate) fn rebalance_experts<'py>(
     let loads = numbers(&weight);
     let bytes = (loads.rows.len() as u64).saturating_mul(num_replicas as u64).saturating_mul(64);
     memory::check(bytes, "the plan", "use fewer slots").map_err(usage)?;
-    let plan = Run::default().wait(py, move || {
+    let plan = Run::new().wait(py, move || {
         eplb::rebalance_experts(&loads.rows, num_replicas, num_groups, num_nodes, num_gpus).map_err(usage)
     })?;
     let row = |numbers: &Vec<usize>| numbers.iter().map(|&number| number as i64).collect::<Vec<_>>();

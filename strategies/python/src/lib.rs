@@ -22,6 +22,11 @@ mod work;
 /// The compiled part of the package `equipoise`.
 #[pymodule]
 mod _core {
+    /// The version of the package.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "the name that Python has for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
     #[pymodule_export]
     use super::database::{Database, read, tasks};
     #[pymodule_export]

@@ -10,7 +10,7 @@ use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::max_moves::MaxMoves;
 use pyo3::prelude::*;
 
-use crate::errors::{of_file, usage};
+use crate::errors::{of_file, raise, usage};
 
 /// What a placement must keep.
 #[derive(Default, FromPyObject)]
@@ -31,10 +31,11 @@ enum Lines {
     File((PathBuf,)),
 }
 
-/// A number or a file as a flag has it, or a number for each PE.
+/// A number or a file as a flag has it, a file as a tuple with one name, or a number for each PE.
 #[derive(FromPyObject)]
 enum Amount {
     Text(String),
+    File((String,)),
     Each(Vec<u64>),
 }
 
@@ -63,14 +64,15 @@ impl Limits {
         }
         let max_objects = match &self.max_objects {
             None => None,
-            Some(Amount::Text(text)) => Some(MaxObjects::read(text).map_err(of_file)?),
+            Some(Amount::Text(text)) => Some(MaxObjects::read(text).map_err(raise)?),
+            Some(Amount::File((name,))) => Some(MaxObjects::read(name).map_err(of_file)?),
             Some(Amount::Each(most)) => Some(MaxObjects { most: PerPe::Each(most.clone()), exact: false }),
         };
+        let memory = |text: &String| PerPe::read("the bytes that PEs have for objects", text);
         let memory = match &self.memory {
             None => None,
-            Some(Amount::Text(text)) => {
-                Some(PerPe::read("the bytes that PEs have for objects", text).map_err(of_file)?)
-            }
+            Some(Amount::Text(text)) => Some(memory(text).map_err(raise)?),
+            Some(Amount::File((name,))) => Some(memory(name).map_err(of_file)?),
             Some(Amount::Each(bytes)) => Some(PerPe::Each(bytes.clone())),
         };
         let places = match &self.fixed {

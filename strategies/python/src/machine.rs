@@ -7,11 +7,13 @@ use equipoise_model::{Topology, memory};
 use numpy::PyArray1;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use crate::errors::{raise, usage};
+use crate::work::Run;
 
 /// A machine: PEs and the distances between them.
-#[pyclass(frozen, module = "equipoise")]
+#[pyclass(frozen, module = "equipoise._core")]
 pub(crate) struct Machine {
     pub(crate) topology: Arc<dyn Topology>,
 }
@@ -20,8 +22,17 @@ pub(crate) struct Machine {
 impl Machine {
     /// The machine of a spec such as ``torus:4x4x4``.
     #[new]
-    fn new(spec: &str) -> PyResult<Self> {
-        Ok(Machine { topology: topology::parse(spec).map_err(raise)? })
+    fn new(py: Python<'_>, spec: String) -> PyResult<Self> {
+        Ok(Machine { topology: parse(py, spec)? })
+    }
+
+    /// What pickle keeps. A spec that names a file reads it again.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> (Bound<'py, PyType>, (String,)) {
+        (this.get_type(), (this.get().topology.spec(),))
+    }
+
+    fn __deepcopy__(this: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        this
     }
 
     /// The spec.
@@ -76,6 +87,11 @@ impl Machine {
     fn __repr__(&self) -> String {
         format!("Machine('{}')", self.topology.spec())
     }
+}
+
+/// The machine of a spec. Distances of some machines take long.
+pub(crate) fn parse(py: Python<'_>, spec: String) -> PyResult<Arc<dyn Topology>> {
+    Run::new().wait(py, move || topology::parse(&spec).map_err(raise))
 }
 
 impl Machine {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use equipoise_model::assignment::Note;
+use equipoise_model::fault::Fault;
 use equipoise_model::table::percent;
 use equipoise_model::{Assignment, Database as Record, Topology};
 use equipoise_report::{Builder, ReportFile};
@@ -11,11 +13,13 @@ use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::strategy::guarded;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
+use serde::{Deserialize, Serialize};
 
 use crate::database::Database;
-use crate::errors::{json, of_file, raise, usage};
+use crate::errors::{from_json, json, of_file, raise, raise_as, usage};
 use crate::limits::Limits;
-use crate::machine::Machine;
+use crate::machine::{Machine, parse};
 use crate::strategy::{Balancer, choice};
 use crate::work::Run;
 
@@ -36,8 +40,72 @@ struct Found {
     after: Metrics,
 }
 
+impl Found {
+    fn new(
+        record: Record,
+        topology: Arc<dyn Topology>,
+        name: String,
+        seconds: f64,
+        answer: Assignment,
+    ) -> PyResult<Self> {
+        answer.check(&record).map_err(|error| raise(StrategyError::rejected(&name, error)))?;
+        let before = Metrics::full(&record, &*topology, &record.placement());
+        let after = Metrics::full(&record, &*topology, &answer.pe_of);
+        Ok(Found { record, topology, name, seconds, answer, before, after })
+    }
+}
+
+/// What pickle keeps of a mapping; the costs are computed again.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    record: Record,
+    topology: String,
+    name: String,
+    seconds: f64,
+    pe_of: Vec<u32>,
+    /// Names with the bits of the numbers, because JSON has no infinite ones.
+    notes: Vec<(String, u64)>,
+    sentence: Option<String>,
+}
+
 #[pymethods]
 impl Mapping {
+    /// The mapping that pickle kept.
+    #[new]
+    fn new(py: Python<'_>, document: &str) -> PyResult<Self> {
+        let Kept { record, topology, name, seconds, pe_of, notes, sentence } = from_json(document)?;
+        let topology = parse(py, topology)?;
+        if topology.pes() != record.pes.len() {
+            let (spec, pes) = (topology.spec(), record.pes.len());
+            let sentence =
+                format!("{spec} had {pes} PEs when the mapping was pickled; give its file back that content");
+            return Err(raise_as(Fault::Input, sentence));
+        }
+        let notes = notes.into_iter().map(|(name, bits)| Note::new(name, f64::from_bits(bits))).collect();
+        let answer = Assignment { notes, sentence, ..Assignment::new(pe_of) };
+        let found = Run::new().wait(py, move || Found::new(record, topology, name, seconds, answer))?;
+        Ok(Mapping { found: Arc::new(found) })
+    }
+
+    /// What pickle keeps.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (String,))> {
+        let Found { record, topology, name, seconds, answer, .. } = &*this.get().found;
+        let kept = Kept {
+            record: record.clone(),
+            topology: topology.spec(),
+            name: name.clone(),
+            seconds: *seconds,
+            pe_of: answer.pe_of.clone(),
+            notes: answer.notes.iter().map(|note| (note.name.clone(), note.value.to_bits())).collect(),
+            sentence: answer.sentence.clone(),
+        };
+        Ok((this.get_type(), (json(&kept)?,)))
+    }
+
+    fn __deepcopy__(this: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     /// The PE of every task.
     #[getter]
     fn pe<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
@@ -52,14 +120,14 @@ impl Mapping {
 
     /// The JSON document: costs before and after, the time of the strategy, and what it says of its answer.
     fn document(&self) -> PyResult<String> {
-        #[derive(serde::Serialize)]
+        #[derive(Serialize)]
         struct Document<'a> {
             topology: String,
             balancer: &'a str,
             seconds: f64,
             before: &'a Metrics,
             after: &'a Metrics,
-            notes: &'a [equipoise_model::assignment::Note],
+            notes: &'a [Note],
             sentence: Option<&'a str>,
         }
         let Found { topology, name, seconds, answer, before, after, .. } = &*self.found;
@@ -96,7 +164,7 @@ impl Mapping {
     fn report(&self, py: Python<'_>, path: &str, title: String) -> PyResult<()> {
         let file: ReportFile = path.parse().map_err(raise)?;
         let found = self.found.clone();
-        Run::default().wait(py, move || {
+        Run::new().wait(py, move || {
             let Found { record, topology, name, answer, before, after, .. } = &*found;
             let mut builder = Builder::new(title, record, &**topology, record.placement(), before.clone());
             builder.data.placements.iter_mut().for_each(|it| it.name = "start".into());
@@ -120,7 +188,7 @@ pub(crate) fn map(
     seed: u64,
     start: Option<PyReadonlyArray1<'_, i64>>,
 ) -> PyResult<Mapping> {
-    let (topology, run) = (machine.topology.clone(), Run::default());
+    let (topology, run) = (machine.topology.clone(), Run::new());
     let record = placed(&database.record, &*topology);
     let record = match start {
         Some(start) => {
@@ -129,7 +197,7 @@ pub(crate) fn map(
         }
         None => record,
     };
-    let choice = choice(py, &balancer, &topology, &run)?;
+    let choice = choice(py, &balancer, &topology, run.caller())?;
     let record = Record { constraints: limits.constraints()?, ..record };
     // Before the strategy, which is not to blame.
     record.constraints.rules(&record, &*topology).map_err(usage)?;
@@ -141,10 +209,7 @@ pub(crate) fn map(
         let name = choice.spec;
         let answer =
             answer.map_err(|error| raise(error.map(|reason| format!("{name} gave no answer: {reason}"))))?;
-        answer.check(&record).map_err(|error| raise(StrategyError::rejected(&name, error)))?;
-        let before = Metrics::full(&record, &*topology, &record.placement());
-        let after = Metrics::full(&record, &*topology, &answer.pe_of);
-        Ok(Found { record, topology, name, seconds, answer, before, after })
+        Found::new(record, topology, name, seconds, answer)
     })?;
     Ok(Mapping { found: Arc::new(found) })
 }

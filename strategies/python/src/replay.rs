@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use equipoise_model::Topology;
+use equipoise_model::table::count;
+use equipoise_model::{Database as Record, Topology};
 use equipoise_report::{Replayed, ReportFile};
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::registry;
 use equipoise_strategies::replay::{Comparison, Predictions, recorded_machine, replay as replay_of};
 use numpy::PyArray1;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::database::Database;
@@ -36,6 +38,17 @@ struct Found {
 
 #[pymethods]
 impl Replay {
+    /// Strategies cannot be kept, and reports need them.
+    fn __reduce__(&self) -> PyResult<()> {
+        let sentence =
+            "a Replay cannot be pickled; keep what to_pandas(), rows() and placements() return, or a report";
+        Err(PyTypeError::new_err(sentence))
+    }
+
+    fn __deepcopy__(this: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     /// The spec of the machine.
     #[getter]
     fn topology(&self) -> &str {
@@ -65,7 +78,7 @@ impl Replay {
     fn report(&self, py: Python<'_>, path: &str, name: String) -> PyResult<()> {
         let file: ReportFile = path.parse().map_err(raise)?;
         let found = self.found.clone();
-        Run::default().wait(py, move || {
+        Run::new().wait(py, move || {
             let Found { comparison, replayed, choices, seed } = &*found;
             let data = replayed.data(&name, (choices, *seed), comparison).map_err(raise)?;
             file.write(&data).map_err(of_file)
@@ -75,6 +88,29 @@ impl Replay {
     fn __str__(&self) -> String {
         self.found.comparison.to_string()
     }
+}
+
+/// The machine of a replay: the given one if it has the PEs of the record, or the recorded one.
+fn machine_of(
+    py: Python<'_>,
+    given: Option<&Machine>,
+    recorded: &str,
+    record: &Record,
+) -> PyResult<Arc<dyn Topology>> {
+    let pes = record.pes.len();
+    let Some(Machine { topology }) = given else {
+        let recorded = recorded.to_string();
+        return Run::new().wait(py, move || recorded_machine(&recorded, pes).map_err(raise));
+    };
+    if topology.pes() == pes {
+        return Ok(topology.clone());
+    }
+    let (recorded, others) = (count(pes as u64, "PE"), topology.pes());
+    Err(usage(format!(
+        "the database has {recorded} and the topology `{}` has {}; give a topology of {recorded}, or database.remap({others})",
+        topology.spec(),
+        count(others as u64, "PE")
+    )))
 }
 
 /// The specs of the strategies that need no parameters.
@@ -97,23 +133,21 @@ pub(crate) fn replay(
     limits: Limits,
     seed: u64,
 ) -> PyResult<Replay> {
-    let run = Run::default();
+    let run = Run::new();
     let mut all: Vec<(_, Arc<dyn Topology>, Vec<Choice>)> = Vec::new();
     for step in &steps {
         let mut record = step.record.as_ref().clone();
         record.constraints = limits.constraints()?.or(record.constraints);
-        let topology = match &machine {
-            Some(machine) => machine.topology.clone(),
-            None => recorded_machine(topology, record.pes.len()).map_err(raise)?,
-        };
+        let topology = machine_of(py, machine.as_deref(), topology, &record)?;
         record.constraints.rules(&record, &*topology).map_err(usage)?;
-        let choices = balancers.iter().map(|balancer| limits.keep(&choice(py, balancer, &topology, &run)?));
+        let choices =
+            balancers.iter().map(|balancer| limits.keep(&choice(py, balancer, &topology, run.caller())?));
         let choices = choices.collect::<PyResult<_>>()?;
         all.push((record, topology, choices));
     }
     let own = all.first().into_iter().flat_map(|(.., choices)| choices.iter().zip(&balancers));
     let own = own.filter(|(_, (_, call))| call.is_none()).map(|(choice, _)| choice.clone()).collect();
-    let found = run.clone().wait(py, move || {
+    let found = run.wait(py, move || {
         let begin = Instant::now();
         let mut comparison = Comparison { program, ..Comparison::default() };
         let mut replayed = Replayed::default();
@@ -140,15 +174,12 @@ pub(crate) fn predict(
     balancer: Balancer,
     seed: u64,
 ) -> PyResult<(String, String)> {
-    let run = Run::default();
+    let run = Run::new();
     let records: Vec<_> = steps.iter().map(|step| step.record.clone()).collect();
-    let topology = match (&machine, records.first()) {
-        (None, Some(first)) => recorded_machine(topology, first.pes.len()).map_err(raise)?,
-        (Some(machine), _) => machine.topology.clone(),
-        (None, None) => return Err(usage("there are no steps")),
-    };
-    let choice = choice(py, &balancer, &topology, &run)?;
-    run.clone().wait(py, move || {
+    let Some(first) = records.first() else { return Err(usage("there are no steps")) };
+    let topology = machine_of(py, machine.as_deref(), topology, first)?;
+    let choice = choice(py, &balancer, &topology, run.caller())?;
+    run.wait(py, move || {
         let steps: Vec<_> = records.iter().map(|record| record.as_ref().clone()).collect();
         let found = Predictions::of(program, &steps, &*topology, &choice, seed).map_err(raise)?;
         Ok((json(&found)?, found.to_string()))

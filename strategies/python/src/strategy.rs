@@ -13,38 +13,38 @@ use pyo3::prelude::*;
 use crate::database::Database;
 use crate::errors::raise;
 use crate::machine::Machine;
-use crate::work::Run;
+use crate::work::Caller;
 
 /// A spec, or the name of a strategy and the function that calls it with a database, a machine and a seed.
 pub(crate) type Balancer = (String, Option<Py<PyAny>>);
 
-/// The strategy for a machine. It does not begin when the run is stopped.
+/// The strategy for a machine. It does not begin when the caller has left.
 pub(crate) fn choice(
     py: Python<'_>,
     (name, call): &Balancer,
     topology: &Arc<dyn Topology>,
-    run: &Run,
+    caller: Caller,
 ) -> PyResult<Choice> {
-    let (run, topology) = (run.clone(), topology.clone());
     let Some(call) = call else {
         let choice = registry::parse(name, &[]).map_err(raise)?;
-        let strategy = Arc::new(Stoppable { strategy: choice.strategy, run });
+        let strategy = Arc::new(Stoppable { strategy: choice.strategy, caller });
         return Ok(Choice { strategy, ..choice });
     };
-    let strategy = Arc::new(InPython { call: call.clone_ref(py), name: name.clone(), topology, run });
+    let function = Arc::new(Function { call: call.clone_ref(py), topology: topology.clone() });
+    let strategy = Arc::new(InPython { function, caller });
     Ok(Choice { spec: name.clone(), strategy, needs_communication: false })
 }
 
-/// A strategy that does not begin when its run is stopped.
+/// A strategy that does not begin when its caller has left.
 struct Stoppable {
     strategy: Arc<dyn Strategy>,
-    run: Run,
+    caller: Caller,
 }
 
 impl Stoppable {
-    /// The strategy, unless the run is stopped.
+    /// The strategy, unless the caller has left.
     fn begin(&self) -> Result<&dyn Strategy, StrategyError> {
-        if self.run.is_stopped() { Err(interrupted()) } else { Ok(&*self.strategy) }
+        if self.caller.has_left() { Err(interrupted()) } else { Ok(&*self.strategy) }
     }
 }
 
@@ -85,11 +85,24 @@ impl Strategy for Stoppable {
 
 /// A strategy that is written in Python.
 struct InPython {
+    function: Arc<Function>,
+    caller: Caller,
+}
+
+/// A function of a database, a machine and a seed.
+struct Function {
     call: Py<PyAny>,
-    name: String,
     /// The machine of all calls. Its life is longer than that of a call, because Python may keep it.
     topology: Arc<dyn Topology>,
-    run: Run,
+}
+
+impl Function {
+    fn assign(&self, py: Python<'_>, database: Record, seed: u64) -> PyResult<Vec<u32>> {
+        let database = Bound::new(py, Database { record: Arc::new(database) })?;
+        let machine = Bound::new(py, Machine { topology: self.topology.clone() })?;
+        let pe_of = self.call.bind(py).call1((database.clone(), machine, seed))?;
+        database.get().placement(&pe_of.extract::<PyReadonlyArray1<'_, i64>>()?)
+    }
 }
 
 impl Strategy for InPython {
@@ -99,22 +112,8 @@ impl Strategy for InPython {
         _topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
-        if self.run.is_stopped() {
-            return Err(interrupted());
-        }
-        let answer = Python::attach(|py| -> PyResult<Vec<u32>> {
-            let database = Database { record: Arc::new(database.clone()) };
-            let arguments = (
-                Bound::new(py, database)?,
-                Bound::new(py, Machine { topology: self.topology.clone() })?,
-                seed,
-            );
-            let pe_of = self.call.bind(py).call1(arguments.clone())?;
-            arguments.0.get().placement(&pe_of.extract::<PyReadonlyArray1<'_, i64>>()?)
-        });
-        answer.map(Assignment::new).map_err(|exception| {
-            self.run.fail(exception);
-            StrategyError::Request(format!("{} raised an exception", self.name))
-        })
+        let (function, database) = (self.function.clone(), database.clone());
+        let answer = self.caller.call(move |py| function.assign(py, database, seed));
+        answer.map(Assignment::new).ok_or_else(interrupted)
     }
 }

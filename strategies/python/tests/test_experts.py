@@ -72,6 +72,16 @@ def test_plans_are_as_good_as_they_say_and_better_than_eplb(tmp_path):
     assert document == {"physical_to_logical_map": kept.physical_to_logical.tolist()}
 
 
+def test_summaries_and_sizes_of_experts():
+    plan = eq.experts(WEIGHT, 16, "flat:8")
+    ratios = [layer["max_over_average"] for layer in plan.costs]
+    assert plan.summary["worst_max_over_average"] == max(ratios) and "moves" not in plan.summary
+    assert plan.summary["mean_max_over_average"] == pytest.approx(np.mean(ratios))
+    for given, size in [(None, 42 << 20), ("2k", 2048), (100, 100)]:
+        summary = eq.experts(WEIGHT[:, ::-1], 16, "flat:8", previous=plan, expert_bytes=given).summary
+        assert summary["moves"] > 0 and summary["bytes_moved"] == size * summary["moves"]
+
+
 def test_sources_and_groups():
     sources = np.zeros((2, 12))
     sources[0, :6] = sources[1, 6:] = 10
@@ -99,7 +109,13 @@ def test_sources_and_groups():
         ({"weight": []}, "weight has 1 layers of 0 experts"),
         ({"weight": np.empty((0, 12))}, "weight has 0 layers of 12 experts"),
         ({"replicas": 2**63}, "replicas is 9223372036854775808; give a number of at most"),
-        ({"gamma": -1.0}, "gamma"),
+        ({"previous": [list(range(12)) + [0] * 4] * 2, "sources": np.ones((8, 12)), "gamma": -1.0}, "gamma is -1.0; give numbers from 0 to 1e"),
+        ({"gamma": 0.1}, "gamma has no effect without previous and sources; give them, or leave gamma out"),
+        ({"previous": [[0]], "gamma": 0.1}, "gamma has no effect without sources; give it"),
+        ({"tolerance": 0.1}, "tolerance has no effect without previous; give it, or leave tolerance out"),
+        ({"expert_bytes": "42M"}, "expert_bytes has no effect without previous"),
+        ({"previous": [[0]], "expert_bytes": "42X"}, "expert_bytes is '42X': expected bytes such as 4096, 44M or 1e9"),
+        ({"weight": [[9e301] * 12]}, r"weight\[0, 0\] is 9e\+301; give numbers from 0 to 1e\+100"),
     ],
 )
 def test_wrong_arguments_are_value_errors(arguments, sentence):
@@ -108,8 +124,13 @@ def test_wrong_arguments_are_value_errors(arguments, sentence):
 
 
 def test_wrong_numbers_of_eplb():
-    with pytest.raises(ValueError, match="15 slots on 8 GPUs"):
-        eq.eplb.rebalance_experts(WEIGHT, 15, 4, 2, 8)
+    for numbers, sentence in [
+        ((15, 4, 2, 8), "15 slots on 8 GPUs are not the same number on each; give a multiple of num_gpus"),
+        ((16, 1, 16, 8), "8 GPUs on 16 nodes are not the same number on each; give a multiple of num_nodes"),
+        ((14, 4, 2, 7), "7 GPUs on 2 nodes"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            eq.eplb.rebalance_experts(WEIGHT, *numbers)
     with pytest.raises(ValueError, match="weight has 0 layers of 12 experts"):
         eq.eplb.rebalance_experts(np.empty((0, 12)), 16, 4, 2, 8)
     with pytest.raises(TypeError, match="num_gpus is 'x'"):

@@ -1,10 +1,13 @@
 """`equipoise.map` against costs that NumPy computes, for every kind of graph."""
 
 import json
+import warnings
+from collections import Counter
 
 import equipoise as eq
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
@@ -43,8 +46,50 @@ def test_all_kinds_of_graphs_give_the_same_mapping(matrix, tmp_path):
     file.write_text("".join(f"{a},{b},{volume}\n" for a, b, volume in [*edges, (63, 63, 0)]))
     expected = eq.map(matrix, TORUS).pe
     # A loop of no bytes says that there is a last task.
-    for graph in [matrix.tolil(), matrix.toarray(), directed, [*edges, (63, 63, 0)], np.array([*edges, (63, 63, 0)]), file, str(file)]:
+    listed = [*edges, (63, 63, 0)]
+    dictionary = {(a, b): volume for a, b, volume in listed}
+    table = np.array(listed, [("from", int), ("to", int), ("bytes", float)])
+    frame = pd.DataFrame(listed, columns=["sender", "receiver", "bytes"])
+    for graph in [
+        matrix.tolil(), matrix.toarray(), directed, listed, np.array(listed), file, str(file), dictionary, Counter(dictionary), table, frame,
+    ]:  # fmt: skip
         assert np.array_equal(eq.map(graph, TORUS).pe, expected), type(graph)
+
+
+def test_tables_have_bytes_and_messages_if_they_need_them(charm_dump):
+    costs = eq.map(pd.DataFrame({"from": [0, 1], "to": [1, 2], "messages": [3, 4]}), "torus:4").costs
+    assert costs["total_bytes"] == 2 and costs["total_messages"] == 7
+    database = eq.read(charm_dump)
+    matrix = database.to_scipy()
+    # Edges of a database that begin or end at a PE are none between tasks.
+    of_pe = np.array([(0, 3, True, 9)], [("from", int), ("to", int), ("to_pe", bool), ("bytes", int)])
+    for edges in (database.edges, database.to_pandas().edges):
+        costs = eq.map(edges, "flat:2", balancer="DummyLB").costs
+        assert costs["total_bytes"] == matrix.sum() - matrix.diagonal().sum()
+    with pytest.raises(ValueError, match="there are no edges"):
+        eq.map(of_pe, "flat:4")
+
+
+def test_a_square_list_has_edges_and_a_square_array_is_a_matrix():
+    square = [[0, 1, 5], [1, 2, 6], [2, 0, 7]]
+    for graph, volume in [(square, 18), (np.array(square), 1 + 5 + 1 + 6 + 2)]:
+        assert eq.map(graph, "torus:3", balancer="DummyLB").costs["total_bytes"] == volume
+
+
+def test_narrow_and_wide_floats_raise_no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        narrow = eq.map(np.ones((4, 4), np.float16), "flat:4", loads=np.ones(4, np.float16))
+        assert narrow.costs["total_bytes"] == 12
+        with pytest.raises(ValueError, match=r"loads\[0\] is inf"):
+            eq.map("mesh:2x2", "flat:4", loads=np.full(4, np.longdouble("1e4000")))
+
+
+def test_the_strategy_that_moves_nothing_judges_a_mapping(matrix):
+    pe = np.random.default_rng(0).permutation(64)
+    own = eq.map(matrix, TORUS, balancer="DummyLB", start=pe)
+    assert np.array_equal(own.pe, pe) and own.costs["hop_bytes"] == own.start_costs["hop_bytes"] == hop_bytes(matrix, pe)
+    assert own.costs["migrations"] == 0
 
 
 def test_edges_without_direction_count_both_ways():
@@ -135,9 +180,16 @@ def test_files_of_constraints(matrix, tmp_path):
     file = tmp_path / "fixed"
     file.write_text("3 17\n")
     assert eq.map(matrix, TORUS, fixed=file).pe[3] == 17
-    for arguments in ({"fixed": tmp_path / "none"}, {"groups": tmp_path / "none"}, {"memory": tmp_path / "none"}):
+    for name in ("fixed", "groups", "memory", "max_objects", "phases", "graph"):
         with pytest.raises(eq.EquipoiseError, match="none"):
-            eq.map(matrix, TORUS, **arguments)
+            eq.map(**{"graph": matrix, "topology": TORUS, name: tmp_path / "none"})
+    # A text that may be something else than a name of a file is a wrong argument.
+    for name in ("groups", "memory", "max_objects", "graph", "topology"):
+        with pytest.raises(ValueError, match="none"):
+            eq.map(**{"graph": matrix, "topology": TORUS, name: "graph:none.csv" if name == "topology" else "none"})
+    for name in ("fixed", "phases"):
+        with pytest.raises(eq.EquipoiseError, match="none"):
+            eq.map(**{"graph": matrix, "topology": TORUS, name: "none"})
 
 
 @pytest.mark.parametrize(
@@ -150,7 +202,15 @@ def test_files_of_constraints(matrix, tmp_path):
         ({"graph": np.ones((2, 9))}, "the matrix has the size 2 x 9"),
         ({"graph": [(0, 1, 0.5)]}, r"bytes\[0\] is 0.5"),
         ({"graph": [(0, 1), (0, 1, 2)]}, "the edges have different lengths"),
-        ({"graph": csr_array(np.full((2, 2), np.nan))}, r"bytes\[0\] is nan"),
+        ({"graph": csr_array(np.full((2, 2), np.nan))}, r"the entry \[0, 0\] of the matrix is nan"),
+        ({"graph": np.array([[0, 2.0**53 + 2], [0, 0]])}, r"the entry \[0, 1\] of the matrix is 9007199254740994.0; give whole numbers from 0 to 9007199254740992, or"),
+        ({"graph": np.full((2, 2), 2**64 - 1, np.uint64)}, "is 18446744073709551615; give whole numbers from 0 to 9223372036854775807"),
+        ({"graph": {(0, 1): -5}}, r"the value of \(0, 1\) is -5"),
+        ({"graph": {}}, "there are no edges"),
+        ({"graph": nx.DiGraph([("a", "b", {"bytes": -1})])}, r"the bytes of the edge \('a', 'b'\) is -1"),
+        ({"loads": [9e301] * 64}, r"loads\[0\] is 9e\+301; give numbers from 0 to 1e\+100"),
+        ({"memory": 1, "object_bytes": [5] * 64}, "room for 64; give --memory"),
+        ({"memory": "80Q", "object_bytes": [5] * 64}, "80Q"),
         ({"graph": "no/such/file.csv"}, "no/such/file.csv"),
         ({"fixed": {0: 99}}, "have no PE 99"),
         ({"fixed": {0: "x"}}, "entry 1 of fixed: expected places"),
@@ -190,6 +250,16 @@ def test_wrong_types_are_type_errors(matrix):
             eq.map(matrix, TORUS, fixed=[wrong] + [None] * 63)
     with pytest.raises(TypeError, match=r"give whole numbers for several PEs, or Wish\(place, seconds\)"):
         eq.map(matrix, TORUS, fixed={0: (3, 2.0)})
+    for graph, wrong in [
+        ({0: {1: 5}}, "the graph has the key 0, which is no pair of tasks"),
+        (pd.DataFrame({"source": [0], "target": [1]}), "the table of edges has the columns source, target"),
+        (np.zeros(2, [("a", int)]), "the table of edges has the columns a"),
+        (5, "a graph cannot be a int"),
+    ]:
+        with pytest.raises(TypeError, match=f"^{wrong}; give a square matrix, .* a table with the columns from and to"):
+            eq.map(graph, TORUS)
+    with pytest.raises(TypeError, match="bytes has values of type object; give numbers of at most 64 bits"):
+        eq.map({(0, 1): 2**70}, TORUS)
     with pytest.raises(TypeError, match="groups has the entry 3"):
         eq.map(matrix, TORUS, groups=[3])
 

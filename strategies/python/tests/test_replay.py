@@ -53,6 +53,10 @@ def test_rows_of_a_replay(charm_dump):
         assert row["max_load_seconds"] == pytest.approx(database.pe_loads(pe).max())
         assert row["migrations"] == np.sum(pe != database.objects["pe"])
     assert replay.recommendation[0] in str(replay)
+    assert repr(replay) == f"<Replay of {database.program}, 1 step on flat:2: {replay.recommendation[0]} is recommended>"
+    assert replay.placements(-1).keys() == replay.placements().keys()
+    with pytest.raises(IndexError, match="there is no step 99; the replay has 1 step: 0"):
+        replay.placements(99)
 
 
 def test_all_steps_are_replayed(steps):
@@ -129,8 +133,9 @@ def test_other_numbers_of_pes_and_machines(charm_dump):
     assert replay.topology == "torus:2x4" and len(database.pes) == 8
     with pytest.raises(ValueError, match="pes is 0; give a number of at least 1"):
         database.remap(0)
-    with pytest.raises(ValueError, match="PEs"):
-        eq.replay(database, "GreedyLB", topology="flat:4")
+    for call in (eq.replay, eq.predict):
+        with pytest.raises(ValueError, match=r"has 8 PEs and the topology `flat:4` has 4 PEs; give a topology of 8 PEs, or database.remap\(4\)$"):
+            call(database, "GreedyLB", topology="flat:4")
 
 
 def test_constraints_of_a_replay(charm_dump):

@@ -5,14 +5,15 @@ steps, `predict` judges predictors of loads on them, `experts` places the replic
 
 NumPy is needed. SciPy, NetworkX and pandas are imported only where their objects come in or go out.
 
-Computations run in a thread of their own: other threads of Python run meanwhile, and Ctrl-C raises
-`KeyboardInterrupt` at once. A strategy that has begun then ends in the background, and no further one begins.
+Computations run in threads of their own: other threads of Python run meanwhile, and Ctrl-C raises
+`KeyboardInterrupt` at once. A strategy of the package that has begun then ends in the background, and no further one
+begins.
 
-Wrong requests raise `ValueError` or `TypeError`; everything else raises `EquipoiseError`.
+Wrong requests raise `ValueError`, `TypeError` or `IndexError`; everything else raises `EquipoiseError`.
 """
 
 from . import eplb
-from ._core import EquipoiseError, strategies
+from ._core import EquipoiseError, __version__, strategies
 from ._database import Database, Frames, read
 from ._experts import Plan, experts
 from ._limits import Wish
@@ -31,6 +32,7 @@ __all__ = [
     "Predictions",
     "Replay",
     "Wish",
+    "__version__",
     "eplb",
     "experts",
     "map",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ def array(what: str, values: ArrayLike, dimensions: int) -> NDArray[Any]:
     except ValueError:
         raise ValueError(f"{what} has rows of different lengths; give an array with {dimensions} dimensions") from None
     if found.dtype.kind not in "iufb":
-        raise TypeError(f"{what} has values of type {found.dtype}; give numbers")
+        expected = "numbers of at most 64 bits" if found.dtype.kind == "O" else "numbers"
+        raise TypeError(f"{what} has values of type {found.dtype}; give {expected}")
     if found.ndim != dimensions:
         raise ValueError(f"{what} has {found.ndim} dimensions; give an array with {dimensions}")
     return found
@@ -28,10 +29,12 @@ def array(what: str, values: ArrayLike, dimensions: int) -> NDArray[Any]:
 
 def numbers(what: str, values: ArrayLike, dimensions: int, length: int | None = None) -> NDArray[np.float64]:
     """Finite numbers that are not negative."""
-    found = np.asarray(array(what, values, dimensions), dtype=np.float64, order="C")
+    # Larger floats become infinite, which is refused.
+    with np.errstate(over="ignore"):
+        found = np.asarray(array(what, values, dimensions), dtype=np.float64, order="C")
     check_length(what, found, length)
     wrong = np.asarray(~((found >= 0) & (found <= _LARGEST)))
-    refuse(what, found, wrong, "finite numbers that are not negative")
+    refuse(what, found, wrong, f"numbers from 0 to {_LARGEST:g}")
     return found
 
 
@@ -44,25 +47,39 @@ def loads(weight: ArrayLike) -> NDArray[np.float64]:
     return table
 
 
-def integers(what: str, values: ArrayLike, dimensions: int, length: int | None = None) -> NDArray[np.int64]:
-    """Whole numbers that are not negative."""
+def integers(
+    what: str,
+    values: ArrayLike,
+    dimensions: int,
+    length: int | None = None,
+    entry: Callable[[int], str] | None = None,
+) -> NDArray[np.int64]:
+    """Whole numbers that are not negative. `entry` names the number at a position for errors."""
     found = array(what, values, dimensions)
     check_length(what, found, length)
-    with np.errstate(invalid="ignore"):
-        if found.dtype.kind == "f":
+    most = np.iinfo(np.int64).max
+    expected = f"whole numbers from 0 to {most}"
+    if found.dtype.kind == "f":
+        # Floats of 16 bits cannot be compared with the limit.
+        found = found.astype(np.promote_types(found.dtype, np.float64))
+        with np.errstate(invalid="ignore"):
             wrong = ~((found >= 0) & (found <= _LARGEST_EXACT) & (np.floor(found) == found))
-        else:
-            wrong = (found < 0) | (found > np.iinfo(np.int64).max)
-    refuse(what, found, wrong, "whole numbers that are not negative")
+        expected = f"whole numbers from 0 to {_LARGEST_EXACT}, or up to {most} with an integer type"
+    else:
+        wrong = (found < 0) | (found > most)
+    refuse(what, found, wrong, expected, entry)
     return np.asarray(found, dtype=np.int64, order="C")
 
 
-def refuse(what: str, found: NDArray[Any], wrong: NDArray[Any], expected: str) -> None:
+def refuse(
+    what: str, found: NDArray[Any], wrong: NDArray[Any], expected: str, entry: Callable[[int], str] | None = None
+) -> None:
     """Raises an error for the first wrong number."""
     if wrong.any():
         at = tuple(int(i) for i in np.argwhere(wrong)[0])
         place = f"[{', '.join(map(str, at))}]" if at else ""
-        raise ValueError(f"{what}{place} is {found[at]}; give {expected}")
+        name = f"{what}{place}" if entry is None else entry(at[0])
+        raise ValueError(f"{name} is {found[at]}; give {expected}")
 
 
 def check_length(what: str, found: Sized, length: int | None) -> None:

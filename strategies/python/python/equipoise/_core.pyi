@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, Final, NoReturn, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 __all__ = [
+    "__version__",
     "Database",
     "EquipoiseError",
     "Machine",
@@ -26,11 +27,15 @@ __all__ = [
     "tasks",
 ]
 
+__version__: Final[str]
+
 class EquipoiseError(Exception): ...
 
 @final
 class Machine:
     def __new__(cls, spec: str) -> Machine: ...
+    def __reduce__(self) -> tuple[type[Machine], tuple[str]]: ...
+    def __deepcopy__(self, _memo: Any) -> Self: ...
     @property
     def spec(self) -> str: ...
     @property
@@ -43,6 +48,9 @@ class Machine:
 
 @final
 class Database:
+    def __new__(cls, document: str) -> Database: ...
+    def __reduce__(self) -> tuple[type[Database], tuple[str]]: ...
+    def __deepcopy__(self, _memo: Any) -> Self: ...
     @property
     def step(self) -> int: ...
     @property
@@ -60,6 +68,9 @@ class Database:
 
 @final
 class Mapping:
+    def __new__(cls, document: str) -> Mapping: ...
+    def __reduce__(self) -> tuple[type[Mapping], tuple[str]]: ...
+    def __deepcopy__(self, _memo: Any) -> Self: ...
     @property
     def pe(self) -> NDArray[np.int64]: ...
     @property
@@ -71,6 +82,8 @@ class Mapping:
 
 @final
 class Replay:
+    def __reduce__(self) -> NoReturn: ...
+    def __deepcopy__(self, _memo: Any) -> Self: ...
     @property
     def topology(self) -> str: ...
     @property
@@ -81,6 +94,9 @@ class Replay:
 
 @final
 class Plan:
+    def __new__(cls, document: str) -> Plan: ...
+    def __reduce__(self) -> tuple[type[Plan], tuple[str]]: ...
+    def __deepcopy__(self, _memo: Any) -> Self: ...
     @property
     def physical_to_logical(self) -> NDArray[np.int64]: ...
     @property
@@ -95,7 +111,7 @@ class Plan:
     def write(self, path: str | os.PathLike[str], sglang: bool) -> None: ...
 
 def read(
-    path: str | os.PathLike[str], step: int | None = None, steps: int | None = None, graph: bool = False
+    path: str | os.PathLike[str], step: int | None = None, steps: int | None = None, graph: bool = False, is_file: bool = True
 ) -> tuple[list[Database], str, str, list[str]]: ...
 def tasks(
     number: int,
@@ -137,9 +153,9 @@ def experts(
     previous: tuple[NDArray[np.int64], str] | None,
     groups: int,
     sources: NDArray[np.float64] | None,
-    gamma: float,
-    tolerance: float,
-    expert_bytes: int,
+    gamma: float | None,
+    tolerance: float | None,
+    expert_bytes: str,
 ) -> Plan: ...
 def read_plan(path: str | os.PathLike[str]) -> tuple[NDArray[np.int64], str]: ...
 def rebalance_experts(

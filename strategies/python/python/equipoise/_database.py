@@ -171,9 +171,9 @@ def read(path: str | os.PathLike[str], step: int | None = None, steps: int | Non
     Raises
     ------
     ValueError
-        If the file cannot be opened, or has no such step.
+        If the file has no such step.
     EquipoiseError
-        If the content is no database.
+        If the file cannot be opened, or its content is no database.
     """
     if step is not None:
         step, steps = number("step", step, 0), 1 if steps is None else steps

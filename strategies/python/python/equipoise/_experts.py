@@ -68,6 +68,18 @@ class Plan:
         """The same costs of the plan that EPLB makes anew."""
         return self._documents[1]
 
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The costs of all layers, by the names of the `summary` in the document of `equipoise experts`.
+
+        `mean_max_over_average` and `worst_max_over_average` are of all layers; the others, such as `moves` with a previous plan,
+        are sums.
+        """
+        ratios = [layer["max_over_average"] for layer in self.costs]
+        of_layer = ("layer", "max_load", "average_load", "max_over_average")
+        sums = {name: sum(layer[name] for layer in self.costs) for name in self.costs[0] if name not in of_layer}
+        return {"mean_max_over_average": sum(ratios) / len(ratios), "worst_max_over_average": max(ratios), **sums}
+
     def to_pandas(self) -> Any:
         """The costs of all layers as a `pandas.DataFrame`; columns that begin with `eplb_` are those of EPLB's plan."""
         import pandas as pd
@@ -89,7 +101,7 @@ class Plan:
 
     def __repr__(self) -> str:
         layers, slots = self.physical_to_logical.shape
-        worst = max(layer["max_over_average"] for layer in self.costs)
+        worst = self.summary["worst_max_over_average"]
         return f"<Plan of {layers} layers with {slots} slots on {self.topology}: max/avg at most {worst:.4f}>"
 
 
@@ -101,9 +113,9 @@ def experts(
     *,
     groups: int = 1,
     sources: ArrayLike | None = None,
-    gamma: float = 0.1,
-    tolerance: float = 0.005,
-    expert_bytes: int = 44_040_192,
+    gamma: float | None = None,
+    tolerance: float | None = None,
+    expert_bytes: int | str | None = None,
 ) -> Plan:
     """Decides how many replicas each expert of a model has, and where they are.
 
@@ -124,11 +136,12 @@ def experts(
     sources
         The tokens from every node to every expert: a row per node, or for each layer a row per node.
     gamma
-        With `previous` and `sources`, the cost of moving all replicas, relative to that of messages to random places.
+        With `previous` and `sources`, the cost of moving all replicas, relative to that of messages to random places; by
+        default 0.1.
     tolerance
-        With `previous`, the allowed excess of the largest load over that of a plan that EPLB makes anew.
+        With `previous`, the allowed excess of the largest load over that of a plan that EPLB makes anew; by default 0.005.
     expert_bytes
-        The bytes of a replica, for `bytes_moved`.
+        With `previous`, the bytes of a replica, for `bytes_moved`; also ``"42M"``, which is the default.
 
     Returns
     -------
@@ -147,6 +160,11 @@ def experts(
     UserWarning
         If groups are not kept on nodes, or the previous plan was made for another number of PEs.
     """
+    _needs("gamma", gamma, {"previous": previous, "sources": sources})
+    _needs("tolerance", tolerance, {"previous": previous})
+    _needs("expert_bytes", expert_bytes, {"previous": previous})
+    if expert_bytes is None:
+        expert_bytes = "42M"
     if isinstance(previous, Plan):
         before: tuple[NDArray[np.int64], str] | None = (previous.physical_to_logical, previous.topology)
     elif isinstance(previous, str | os.PathLike):
@@ -162,13 +180,20 @@ def experts(
         before,
         number("groups", groups, 1),
         None if sources is None else numbers("sources", sources, 2),
-        float(numbers("gamma", gamma, 0)),
-        float(numbers("tolerance", tolerance, 0)),
-        number("expert_bytes", expert_bytes, 0),
+        None if gamma is None else float(numbers("gamma", gamma, 0)),
+        None if tolerance is None else float(numbers("tolerance", tolerance, 0)),
+        expert_bytes if isinstance(expert_bytes, str) else str(number("expert_bytes", expert_bytes, 0)),
     )
     for warning in found.warnings:
         warnings.warn(warning, stacklevel=2)
     return Plan(found)
+
+
+def _needs(name: str, value: Any, others: dict[str, Any]) -> None:
+    """Refuses an argument that has no effect without others."""
+    missing = [other for other, given in others.items() if given is None]
+    if value is not None and missing:
+        raise ValueError(f"{name} has no effect without {' and '.join(missing)}; give {'it' if len(missing) == 1 else 'them'}, or leave {name} out")
 
 
 def _rows(values: ArrayLike) -> ArrayLike:

@@ -117,15 +117,16 @@ def _groups(groups: Groups) -> str | tuple[str] | None:
     return "\n".join(lines)
 
 
-def _amount(what: str, amount: Amount) -> str | list[int] | None:
+def _amount(what: str, amount: Amount) -> str | tuple[str] | list[int] | None:
     if amount is None:
         return None
-    if isinstance(amount, str | os.PathLike):
-        text = os.fspath(amount)
-        if isinstance(amount, str) and not amount[:1].isdigit() and not os.path.exists(text.removesuffix(",exact")):
+    if isinstance(amount, os.PathLike):
+        return (os.fspath(amount),)
+    if isinstance(amount, str):
+        if not amount[:1].isdigit() and not os.path.exists(amount.removesuffix(",exact")):
             form = "'4' or '4,exact'" if what == "max_objects" else "'80G'"
             raise ValueError(f"{what} is {amount!r}, which is no number and no file; give a number such as {form}, or a file")
-        return text
+        return amount
     if np.ndim(amount) == 0:
         return str(number(what, amount, 0))
     numbers: list[int] = integers(what, amount, 1).tolist()

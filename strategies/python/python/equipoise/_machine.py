@@ -9,7 +9,7 @@ from ._core import Machine as Core
 
 
 class Machine:
-    """A machine: PEs and the distances between them.
+    """A machine: PEs and the distances between them. Machines with the same spec are equal.
 
     Parameters
     ----------
@@ -60,6 +60,12 @@ class Machine:
     def node_of(self) -> NDArray[np.int64]:
         """The node of every PE."""
         return self._core.node_of
+
+    def __eq__(self, other: object) -> bool:
+        return self.spec == other.spec if isinstance(other, Machine) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.spec)
 
     def __repr__(self) -> str:
         return f"Machine({self.spec!r})"

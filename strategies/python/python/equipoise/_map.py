@@ -106,8 +106,10 @@ def map(
     graph
         Which task sends how many bytes to which: a `scipy.sparse` matrix or a square array (entry [i, j]: bytes from i to j), a
         NetworkX graph (edge attribute `bytes` or `weight`; tasks are in the order of its nodes; edges without direction
-        count both ways), edges `(sender, receiver[, bytes[, messages]])`, a `Database` (its first step), or the name of a file or a
-        generator such as ``"mesh:8x8"``. An array of edges that is square is taken for a matrix; give a list.
+        count both ways), a dictionary `{(sender, receiver): bytes}`, edges `(sender, receiver[, bytes[, messages]])`, a structured
+        array or a table of pandas with the columns `from` and `to`, or `sender` and `receiver`, and if needed `bytes` and
+        `messages`, a `Database` (its first step), or the name of a file or a generator such as ``"mesh:8x8"``. A list always
+        has edges, and an array that is square is always a matrix.
     topology
         A `Machine` or its spec.
     balancer
@@ -148,7 +150,7 @@ def map(
     Raises
     ------
     ValueError
-        If an argument is wrong, or the strategy cannot be used with this machine.
+        If an argument is wrong, the strategy cannot be used with this machine, or no placement can keep the constraints.
     TypeError
         If an argument has a wrong type.
     EquipoiseError

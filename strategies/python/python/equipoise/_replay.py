@@ -44,7 +44,12 @@ class Replay:
 
     def placements(self, step: int = 0) -> dict[str, NDArray[np.int64]]:
         """The PE of every object by strategy, at the step with this position."""
-        return self._core.placements(range(len(self.steps))[step])
+        number = len(self.steps)
+        try:
+            return self._core.placements(range(number)[step])
+        except IndexError:
+            steps = "1 step: 0" if number == 1 else f"{number} steps: 0 to {number - 1}"
+            raise IndexError(f"there is no step {step}; the replay has {steps}") from None
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each step and placement, as in the CSV of `equipoise replay`."""
@@ -77,6 +82,12 @@ class Replay:
 
     def __str__(self) -> str:
         return str(self._core)
+
+    def __repr__(self) -> str:
+        number, best = len(self.steps), self.recommendation
+        steps = "1 step" if number == 1 else f"{number} steps"
+        recommended = f": {best[0]} is recommended" if best else ""
+        return f"<Replay of {self._name}, {steps} on {self.topology}{recommended}>"
 
 
 def replay(
@@ -116,7 +127,7 @@ def replay(
     Raises
     ------
     ValueError
-        If an argument is wrong.
+        If an argument is wrong, or no placement can keep the constraints.
     EquipoiseError
         If the database cannot be used, or no strategy gave an answer. Exceptions of a Python strategy are raised
         unchanged.

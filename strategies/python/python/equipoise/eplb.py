@@ -44,7 +44,14 @@ def rebalance_experts(
         If the numbers do not fit.
     """
     table = loads(weight)
-    sizes = {"num_replicas": num_replicas, "num_groups": num_groups, "num_nodes": num_nodes, "num_gpus": num_gpus}
-    found = _core.rebalance_experts(table, *(number(name, size, 1) for name, size in sizes.items()))
+    given = {"num_replicas": num_replicas, "num_groups": num_groups, "num_nodes": num_nodes, "num_gpus": num_gpus}
+    sizes = [number(name, size, 1) for name, size in given.items()]
+    replicas, _, nodes, gpus = sizes
+    # The plan does not depend on nodes that do not divide the groups, but a number of them that cannot be is a mistake.
+    if gpus % nodes:
+        raise ValueError(f"{gpus} GPUs on {nodes} nodes are not the same number on each; give a multiple of num_nodes as num_gpus")
+    if replicas % gpus:
+        raise ValueError(f"{replicas} slots on {gpus} GPUs are not the same number on each; give a multiple of num_gpus as num_replicas")
+    found = _core.rebalance_experts(table, *sizes)
     physical_to_logical, slots, counts = found
     return physical_to_logical, slots.reshape(*counts.shape, -1), counts
