@@ -11,25 +11,24 @@ use serde::Serialize;
 
 use equipoise_model::assignment::Note;
 use equipoise_model::constraints::Constraints;
-use equipoise_model::database::{DatabaseError, Inconsistent, Object, Summary};
-use equipoise_model::topology::MAX_PES;
+use equipoise_model::database::Summary;
 use equipoise_model::{Assignment, Database, Topology};
 
 use crate::StrategyError;
-use crate::cost::{Metrics, open_pes};
+use crate::cost::{Metrics, stranded};
 use crate::descriptor::Choice;
 use crate::strategy::guarded;
-use equipoise_model::fault::{Classified, Fault};
-use equipoise_model::table::count;
 
 mod choice;
 mod comparison;
+mod error;
 mod predictions;
 mod recommendation;
 mod request;
 mod total;
 
 pub use comparison::Comparison;
+pub use error::ReplayError;
 pub use predictions::Predictions;
 pub use recommendation::Recommendation;
 pub use request::{Request, recorded_machine};
@@ -91,110 +90,6 @@ pub struct Row {
     /// The number of movable objects that stay on PEs that are not available: such an answer is not recommended.
     #[serde(skip)]
     pub stranded: u64,
-}
-
-/// Why a step was not replayed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReplayError {
-    /// The file cannot be read or does not hold the step.
-    #[error(transparent)]
-    Database(#[from] DatabaseError),
-    /// An invalid number of PEs.
-    #[error("the step cannot be replayed on {pes} PEs; give a number from 1 to {MAX_PES}")]
-    NumberOfPes {
-        /// The requested number of PEs.
-        pes: usize,
-    },
-    /// The recorded topology cannot be used.
-    #[error(
-        "the database was recorded on `{spec}`, which cannot be used: {reason}; \
-         give another topology with --topology"
-    )]
-    Topology {
-        /// The spec in the database.
-        spec: String,
-        /// What is wrong with the spec.
-        reason: String,
-    },
-    /// The database is inconsistent.
-    #[error("step {step} of the database is inconsistent: {inconsistent}")]
-    Inconsistent {
-        /// The step.
-        step: u64,
-        /// What is wrong with the record.
-        inconsistent: Inconsistent,
-    },
-    /// The given constraints are not about this database and machine.
-    #[error("{0}")]
-    Constraints(String),
-    /// The topology has another number of PEs than the database.
-    #[error(
-        "the database was recorded on {recorded} and the topology `{topology}` has {pes}; give a topology of {recorded}, \
-         or replay on {on} with --pes {pes} (in programs: --lb-sim-pes {pes})",
-        recorded = count(*.recorded as u64, "PE"), on = count(*.pes as u64, "PE")
-    )]
-    Pes {
-        /// PEs of the database.
-        recorded: usize,
-        /// The spec of the machine.
-        topology: String,
-        /// PEs of the machine.
-        pes: usize,
-    },
-    /// The topology has another number of PEs than was asked for.
-    #[error(
-        "the replay is to have {pes} and the topology `{topology}` has {others}; give both the same number, or leave one out",
-        pes = count(*.pes as u64, "PE")
-    )]
-    OtherPes {
-        /// The requested number of PEs.
-        pes: usize,
-        /// The spec of the machine.
-        topology: String,
-        /// PEs of the machine.
-        others: usize,
-    },
-    /// There is no later step with which a prediction could be compared.
-    #[error(
-        "predictions of one step are compared with the loads of the next, and this is the only one; give a database with several \
-         steps, or more --steps"
-    )]
-    NoLaterStep,
-    /// No strategy gave an answer; this is the error of the first strategy.
-    #[error("{name} gave no answer for step {step}: {error}")]
-    Strategy {
-        /// The strategy.
-        name: String,
-        /// The step.
-        step: u64,
-        /// The reason.
-        error: StrategyError,
-    },
-    /// An assignment that cannot be applied.
-    #[error("step {step}: {error}")]
-    Rejected {
-        /// The step.
-        step: u64,
-        /// The strategy, and why its assignment is impossible.
-        error: StrategyError,
-    },
-}
-
-impl Classified for ReplayError {
-    fn fault(&self) -> Fault {
-        match self {
-            ReplayError::Database(error) => error.fault(),
-            ReplayError::NumberOfPes { .. }
-            | ReplayError::Topology { .. }
-            | ReplayError::Pes { .. }
-            | ReplayError::OtherPes { .. } => Fault::Usage,
-            ReplayError::Strategy { error, .. } | ReplayError::Rejected { error, .. } => error.fault(),
-            ReplayError::Inconsistent { .. } | ReplayError::Constraints(_) | ReplayError::NoLaterStep => {
-                Fault::Input
-            }
-        }
-    }
 }
 
 /// The refusal of a strategy that reads communication, for a step without recorded communication.
@@ -274,19 +169,13 @@ pub fn replay(
     Ok(Replay { database, recorded_pes: None, before, may_keep, strategies: rows, refusals })
 }
 
-/// The number of movable objects of a placement that are on PEs that are not available; 0 if no PE is available.
-fn stranded(database: &Database, pe_of: &[u32]) -> u64 {
-    let accepts = open_pes(database);
-    let is_stranded = |(object, pe): &(&Object, &u32)| object.migratable && !accepts[**pe as usize];
-    database.objects.iter().zip(pe_of).filter(is_stranded).count() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
     use std::sync::Arc;
 
     use equipoise_model::database::{Dump, Edge, End};
+    use equipoise_model::fault::{Classified, Fault};
     use equipoise_model::topology;
 
     use super::*;
@@ -327,6 +216,24 @@ mod tests {
             replay(&row_of_four(), &*machine, &[fixed("NoLB", Err("no square; make one"))], 0, clock())
                 .expect_err("refused");
         assert!(refused.fault() == Fault::Usage, "{refused}");
+    }
+
+    #[test]
+    fn an_answer_that_leaves_objects_on_unavailable_pes_is_not_recommended() {
+        let mut database = testing::database(3, &[(1.0, 0), (1.0, 1), (1.0, 2)]);
+        database.pes[2].available = false;
+        let machine = topology::parse("flat:3").expect("a machine");
+        let both = [fixed("StayLB", Ok(vec![0, 1, 2])), fixed("LeaveLB", Ok(vec![0, 1, 1]))];
+        let replay = replay(&database, &*machine, &both, 0, clock()).expect("two answers");
+        let rows = [&replay.strategies[0], &replay.strategies[1]];
+        assert_eq!(rows.map(|row| (row.stranded, row.on_front)), [(1, false), (0, true)]);
+        let comparison = Comparison { replays: vec![replay], ..Comparison::default() };
+        let text = comparison.to_string();
+        let expected = [
+            "StayLB leaves 1 object on PEs that are not available, so it is not recommended.",
+            "Recommended: LeaveLB. Objects leave PEs that are not available: the largest load is 2.00 s instead of 1.00 s; with ideal balance 1.50 s.",
+        ];
+        assert!(expected.iter().all(|sentence| text.contains(sentence)), "{text}");
     }
 
     fn fixed(name: &str, answer: Result<Vec<u32>, &str>) -> Choice {

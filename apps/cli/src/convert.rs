@@ -90,6 +90,7 @@ impl Args {
                 equipoise::warn(&format!("fields of `{}` that are not converted: {fields}", self.input));
             }
         }
+        let mut left_out = Vec::new();
         let written = if is_graph {
             write_graph(&self.input, &dump, self.output(), self.check)?
         } else {
@@ -100,12 +101,23 @@ impl Args {
             if vt::is_pattern(self.output()) && !input::is_generated(&self.input) {
                 equipoise::warn(&format!("LB data of vt cannot represent {}", vt::LACKS));
             }
+            left_out = dump.left_out(self.output(), self.to_version);
+            if !left_out.is_empty() {
+                equipoise::warn(&format!(
+                    "left out: {}, which this format does not have",
+                    left_out.join(" and ")
+                ));
+            }
             if self.is_checked() && !dump.reads_back(self.output())? {
                 return Err(output::verification_failed(self.output()));
             }
             count(dump.steps.len() as u64, "step")
         };
-        let checked = if self.is_checked() { ", which reads back the same" } else { "" };
+        let checked = match (self.is_checked(), left_out.is_empty()) {
+            (false, _) => "",
+            (true, true) => ", which reads back the same",
+            (true, false) => ", which reads back the same but for what was left out",
+        };
         output::print(&format!("{written} in {}{checked}\n", self.output().display()))
     }
 

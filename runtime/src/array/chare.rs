@@ -59,6 +59,10 @@ pub trait Chare: State + Send + 'static {
     fn waits(_: &Self::Flow) -> Option<&'static str> {
         None
     }
+    /// The name of the flow that is to receive the message, if it does not run: it was not started, or has ended.
+    fn idle(_: &Self::Flow, _: &Self::Msg) -> Option<&'static str> {
+        None
+    }
     /// Combines two contributions to one reduction entry; `a` is from the lower ranks.
     fn combine(a: Self::Msg, b: Self::Msg) -> Self::Msg;
     /// Clones a message. All arguments must be `Clone`, which the proxies to several elements ensure.

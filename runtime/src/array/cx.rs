@@ -60,7 +60,8 @@ impl<T: Chare> Cx<'_, T> {
     /// Joins the next load-balancing step. The message sent through the result is delivered after the step, on the
     /// element's new PE. Other messages are delivered meanwhile.
     ///
-    /// Without a load balancer and `--lb-dump` there are no steps, and the message is sent at once. An element that
+    /// Without a load balancer, `--lb-dump` and checkpoints at sync points (`--checkpoint-every`, `--checkpoint-seconds`) there are no
+    /// steps, and the message is sent at once. An element that
     /// calls `at_sync` again before it receives the message ends the run with an error, in both cases.
     #[must_use = "call the entry that continues after load balancing, as in `cx.at_sync().step()`"]
     pub fn at_sync(&self) -> T::Proxy<'_>

@@ -183,13 +183,13 @@ impl<T: Chare> Manager for Elements<T> {
                 waiting.flow(array, messages, element());
             }
             let Some(extra) = &slot.extra else { continue };
-            let mut entries = BTreeMap::<&str, u64>::new();
+            let mut entries = BTreeMap::<_, u64>::new();
             for msg in &extra.pending {
-                *entries.entry(T::ENTRIES[T::entry(msg)]).or_default() += 1;
+                *entries.entry((T::ENTRIES[T::entry(msg)], T::idle(&slot.flow, msg))).or_default() += 1;
             }
-            for (entry, messages) in entries {
+            for ((entry, idle), messages) in entries {
                 let (name, messages) = (self.port.name(slot.rank), count(messages, "message"));
-                waiting.line(here, format!("{name} has {messages} for `{entry}`, whose guard is false"));
+                waiting.line(here, pending(&name, &messages, entry, idle));
             }
         }
         self.early_messages(pe, waiting, |_| true);
@@ -249,4 +249,13 @@ impl<T: Chare> Elements<T> {
             waiting.line(Some(pe.out.rank), format!("{messages} {verb} for {name}, which does not exist"));
         }
     }
+}
+
+/// That an element has messages which it does not receive, because their guard is false or because their flow does not run.
+fn pending(name: &str, messages: &str, entry: &str, idle: Option<&str>) -> String {
+    let why = match idle {
+        None => "whose guard is false".into(),
+        Some(flow) => format!("but its flow `{flow}` does not run: it was not started, or has ended"),
+    };
+    format!("{name} has {messages} for `{entry}`, {why}")
 }

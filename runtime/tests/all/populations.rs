@@ -221,6 +221,8 @@ impl Counter {
     fn counted(&mut self, cx: &Cx<Self>, count: u32) {
         self.counts.push(count);
         if self.counts.len() == self.left {
+            // Results may overtake each other.
+            self.counts.sort_unstable();
             self.done.exit(cx, self.counts.clone());
         }
     }

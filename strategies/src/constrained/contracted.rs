@@ -235,7 +235,11 @@ fn fix_single(items: &mut Items, original: &Database, available: &[u32]) -> Resu
         .map(|(item, object)| (*item, object.id))
         .collect();
     for (item, object) in items.database.objects.iter_mut().enumerate() {
-        let (id, allowed) = (items.id[item], &items.allowed[item]);
+        let (id, allowed, is_group) = (items.id[item], &items.allowed[item], items.weight[item] > 1);
+        let group = || {
+            let members = items.item_of.iter().zip(&original.objects).filter(|(of, _)| **of as usize == item);
+            listed(&members.map(|(_, object)| object.id).collect::<Vec<_>>())
+        };
         if !object.migratable {
             let is_open = available.binary_search(&object.pe).is_ok();
             if let Some(other) = comes.get(&(item as u32)).filter(|_| !is_open) {
@@ -245,10 +249,15 @@ fn fix_single(items: &mut Items, original: &Database, available: &[u32]) -> Resu
                 ));
             }
             if !allows(allowed, object.pe) {
-                return Err(format!(
-                    "object {id} may not be on PE {}, and cannot move; change its places",
-                    object.pe
-                ));
+                let pe = object.pe;
+                return Err(match is_group {
+                    true => format!(
+                        "objects {} must be on one PE, and one of them cannot leave PE {pe}, where others may not be; change their \
+                         places or the group",
+                        group()
+                    ),
+                    false => format!("object {id} may not be on PE {pe}, and cannot move; change its places"),
+                });
             }
             continue;
         }
@@ -256,9 +265,13 @@ fn fix_single(items: &mut Items, original: &Database, available: &[u32]) -> Resu
         let mut places = set.iter().copied().filter(|pe| available.binary_search(pe).is_ok());
         match (places.next(), places.next()) {
             (None, _) if set.is_empty() => {
-                return Err(format!(
-                    "object {id} may be on no PE: the places of its group exclude each other"
-                ));
+                return Err(match is_group {
+                    true => format!(
+                        "objects {} must be on one PE, but no PE is among the places of all of them; change their places or the group",
+                        group()
+                    ),
+                    false => format!("object {id} may be on no PE; give it other places"),
+                });
             }
             (None, _) => {
                 return Err(format!("no PE where object {id} may be is available; give it other places"));
@@ -286,4 +299,13 @@ fn edges(database: &Database, item_of: &[u32]) -> Vec<Edge> {
     }
     let merged = |((from, to), (messages, bytes))| Edge { from, to, messages, bytes };
     sums.into_iter().map(merged).collect()
+}
+
+/// The first numbers of a list.
+pub(super) fn listed<T: std::fmt::Display>(numbers: &[T]) -> String {
+    const SHOWN: usize = 10;
+    let shown: Vec<String> = numbers.iter().take(SHOWN).map(T::to_string).collect();
+    let more =
+        if numbers.len() > SHOWN { format!(" and {} more", numbers.len() - SHOWN) } else { String::new() };
+    shown.join(", ") + &more
 }

@@ -9,9 +9,9 @@ use equipoise_model::random::{generator, shuffle};
 use equipoise_model::rules::{Rules, allows};
 use equipoise_model::table::count;
 
-use super::contracted::{Items, sets};
+use super::contracted::{Items, listed, sets};
 use super::nearer::Near;
-use super::state::{NOWHERE, State, listed};
+use super::state::{NOWHERE, State};
 use crate::balance::load::order;
 
 /// How many orders of the items are tried, if the places of the start lead to a dead end.
@@ -425,7 +425,8 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
             let most_free = open().map(|pe| state.free_bytes(pe)).max().unwrap_or(0);
             let why = match (open().any(|pe| state.has_place(pe)), state.bytes_of(item) > most_free) {
                 (_, true) => format!(
-                    "it has {}, and the most that a PE has left is {most_free}",
+                    "{} {}, and the most that a PE has left is {most_free}",
+                    if state.weight_of(item) > 1 { "together they have" } else { "it has" },
                     count(state.bytes_of(item), "byte")
                 ),
                 _ if state.weight_of(item) > 1 && open().all(|pe| !state.takes(item, pe)) => format!(
@@ -435,7 +436,13 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
                 (false, _) => "all PEs where it may be have as many objects as they take".into(),
                 _ => "all PEs where it may be have an object of one of its groups, or are full".into(),
             };
-            format!("no placement was found: object {id} fits on no PE: {why}; loosen a constraint")
+            let what = match state.weight_of(item) {
+                1 => format!("object {id} fits on no PE"),
+                objects => {
+                    format!("object {id} and the {} with it fit on no PE", count(objects - 1, "object"))
+                }
+            };
+            format!("no placement was found: {what}: {why}; loosen a constraint, or try another balancer")
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use equipoise_model::rules::Rules;
 use equipoise_model::table::count;
 
-use super::contracted::Items;
+use super::contracted::{Items, listed};
 use crate::balance::load::order;
 use crate::room::Room;
 
@@ -291,13 +291,4 @@ impl<'a> State<'a> {
         let slowest = |phase: &BTreeSet<(u64, u32)>| phase.last().map_or(0.0, |last| f64::from_bits(last.0));
         self.by_seconds.iter().map(slowest).sum()
     }
-}
-
-/// The first numbers of a list.
-pub(super) fn listed<T: std::fmt::Display>(numbers: &[T]) -> String {
-    const SHOWN: usize = 10;
-    let shown: Vec<String> = numbers.iter().take(SHOWN).map(T::to_string).collect();
-    let more =
-        if numbers.len() > SHOWN { format!(" and {} more", numbers.len() - SHOWN) } else { String::new() };
-    shown.join(", ") + &more
 }

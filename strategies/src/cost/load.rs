@@ -1,6 +1,7 @@
 //! Lower bounds of the largest load of a placement.
 
 use equipoise_model::Database;
+use equipoise_model::database::Object;
 use rustc_hash::FxHashMap;
 
 /// Lower bounds of the largest load, and the average load.
@@ -89,9 +90,16 @@ pub(crate) fn pour(work: f64, fixed: &mut [(f64, f64)]) -> f64 {
 }
 
 /// Whether each PE accepts objects: the available PEs, or all PEs if none is available.
-pub(crate) fn open_pes(database: &Database) -> Vec<bool> {
+fn open_pes(database: &Database) -> Vec<bool> {
     let any = database.pes.iter().any(|pe| pe.available);
     database.pes.iter().map(|pe| pe.available || !any).collect()
+}
+
+/// The number of movable objects of a placement that are on PEs that are not available; 0 if no PE is available.
+pub(crate) fn stranded(database: &Database, pe_of: &[u32]) -> u64 {
+    let accepts = open_pes(database);
+    let is_stranded = |(object, pe): &(&Object, &u32)| object.migratable && !accepts[**pe as usize];
+    database.objects.iter().zip(pe_of).filter(is_stranded).count() as u64
 }
 
 /// The PEs for which others wait: those that accept objects or have objects.

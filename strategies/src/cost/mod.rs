@@ -43,7 +43,7 @@ pub use hops::{MAX_BOUND_EDGES, MAX_BOUND_PES, hop_bytes_bound};
 pub(crate) use hops::{hop_bytes, travel};
 pub use links::link_loads;
 pub use load::LoadBound;
-pub(crate) use load::{ROUNDING, is_lighter, max_load, open_pes, pour};
+pub(crate) use load::{ROUNDING, is_lighter, max_load, pour, stranded};
 pub use sentence::sentence;
 pub(crate) use step_seconds::{CLOSE, FOUND, Period, hop_byte_seconds};
 pub use step_seconds::{migration_seconds, step_seconds};

@@ -158,9 +158,13 @@ fn condition(emit: &Emit<'_>, case: &Case, fields: &[Ident]) -> TokenStream {
     }
 }
 
-/// The method that names the messages for which a flow waits.
-pub fn waits(emit: &Emit<'_>) -> TokenStream {
+/// The methods that name the messages for which a flow waits, and the flow if it does not run.
+pub fn waits(emit: &Emit<'_>, block: &Block) -> TokenStream {
     let (flow, state, ty) = (local("flow"), emit.state, emit.state_type);
+    let (msg, message, name) = (local("msg"), emit.message, emit.name.unraw().to_string());
+    let message_type = emit.message_type;
+    let received = block.entries.iter().filter(|entry| entry.receiver == Receiver::Flow);
+    let received = received.map(|entry| &entry.name).map(|entry| quote!(#message::#entry(..)));
     let arms = emit.waits().filter(|(_, cases)| cases.iter().all(|case| case.from == Source::Proxy));
     let arms = arms.map(|(point, cases)| {
         let mut names: Vec<String> = cases.iter().map(|case| format!("`{}`", case.entry.unraw())).collect();
@@ -171,6 +175,12 @@ pub fn waits(emit: &Emit<'_>) -> TokenStream {
     quote! {
         fn waits(#flow: &#ty) -> ::core::option::Option<&'static str> {
             match #flow { #(#arms)* _ => ::core::option::Option::None }
+        }
+        fn idle(#flow: &#ty, #msg: &#message_type) -> ::core::option::Option<&'static str> {
+            match (#flow, #msg) {
+                (#state::Idle, #(#received)|*) => ::core::option::Option::Some(#name),
+                _ => ::core::option::Option::None,
+            }
         }
     }
 }

@@ -86,7 +86,7 @@ pub struct Flow {
     pub method: Option<syn::ImplItemFn>,
     /// By entry, for those that the flow receives: the arm of `ready`.
     pub arms: Vec<(Ident, TokenStream)>,
-    /// The method that names the messages for which the flow waits.
+    /// The methods that name the messages for which the flow waits, and the flow if it does not run.
     pub waits: TokenStream,
     /// The token `self` of the flow: guards use it, also where another macro wrote the block.
     pub this: Ident,
@@ -158,7 +158,7 @@ pub fn compile(block: &mut Block, message: &Ident, errors: &mut Errors) -> Flow 
         items: emit.items(block),
         method: Some(written),
         arms: messages::ready(&emit, block),
-        waits: messages::waits(&emit),
+        waits: messages::waits(&emit, block),
         this: this(method.sig.inputs.first()),
         state: state_type,
     }

@@ -268,6 +268,25 @@ fn a_run_that_comes_to_rest_says_for_which_messages_flows_wait() {
 }
 
 #[test]
+fn a_run_that_comes_to_rest_names_flows_that_do_not_run() {
+    for reads in [false, true] {
+        let error = try_run(Config::simulated(2, 1), |pe, done| {
+            let reader = pe.array((), |()| Reader { books: Vec::new(), done });
+            pe.main(move |pe| {
+                if reads {
+                    reader.at(pe, ()).reads(10, false);
+                }
+                reader.at(pe, ()).at_quiescence().turned();
+                reader.at(pe, ()).at_quiescence().turned();
+            });
+        });
+        let error = error.err().expect("no element exits").to_string();
+        let line = "Reader has 2 messages for `turned`, but its flow `reads` does not run: it was not started, or has ended";
+        assert!(error.contains(line), "{error}");
+    }
+}
+
+#[test]
 #[ignore = "slow"]
 fn all_of_it_at_full_size() {
     at_full_size(&[

@@ -25,7 +25,7 @@ use crate::quote::{quoted, shown};
 
 /// Why a file of constraints cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{}{what} `{}`: {unread}", if matches!(.unread, Unread::System(_)) { "cannot read " } else { "" }, shown(.path))]
+#[error("{}{what} `{}`: {unread}{or}", if matches!(.unread, Unread::System(_)) { "cannot read " } else { "" }, shown(.path))]
 pub struct ConstraintsError {
     /// What the file holds.
     what: &'static str,
@@ -33,6 +33,8 @@ pub struct ConstraintsError {
     path: PathBuf,
     /// What is wrong.
     unread: Unread,
+    /// What could stand in the place of the file.
+    or: &'static str,
 }
 
 impl Classified for ConstraintsError {
@@ -51,7 +53,7 @@ fn read<T>(
     parse: impl FnOnce(&str) -> Result<T, AtLine>,
 ) -> Result<T, ConstraintsError> {
     let read = files::text(path).and_then(|text| parse(&text).map_err(Unread::Content));
-    read.map_err(|unread| ConstraintsError { what, path: path.into(), unread })
+    read.map_err(|unread| ConstraintsError { what, path: path.into(), unread, or: "" })
 }
 
 /// The lines that say something, with their numbers, each `parse`d.
@@ -239,6 +241,13 @@ impl PerPe {
         };
         read(what, Path::new(text), |text| {
             Ok(PerPe::Each(lines(text, parse)?.into_iter().map(|of| of.1).collect()))
+        })
+        .map_err(|error| match error.unread {
+            Unread::System(_) => ConstraintsError {
+                or: ", or give a whole number such as 4096, 44M or 1e9 for all PEs",
+                ..error
+            },
+            Unread::Content(_) => error,
         })
     }
 }

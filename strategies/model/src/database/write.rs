@@ -184,6 +184,20 @@ impl Dump {
         Err(DatabaseError::Version { path: path.into(), version, reason })
     }
 
+    /// What the format of `path`, in this version (`None`: the newest), leaves out of the dump.
+    pub fn left_out(&self, path: impl AsRef<Path>, version: Option<u32>) -> Vec<&'static str> {
+        let path = path.as_ref();
+        let is_of_vt = vt::is_pattern(path);
+        let lacks_costs = is_of_vt || version.is_some_and(|version| version < versions(path).1);
+        let has = |is: fn(&Database) -> bool| self.steps.iter().any(is);
+        let costs = lacks_costs && has(|database| database.costs.is_some());
+        let constraints = is_of_vt && has(|database| !database.constraints.is_empty());
+        [(costs, "costs of messages and migrations"), (constraints, "constraints")]
+            .into_iter()
+            .filter_map(|(is_left_out, what)| is_left_out.then_some(what))
+            .collect()
+    }
+
     /// Reads the file written by [`Self::write`] again and compares the content.
     ///
     /// # Errors

@@ -5,8 +5,9 @@
 //! board (`INT`), 2 for one PCIe bridge (`PIX`), 3 for several (`PXB`), 4 for a PCIe host bridge (`PHB`), 5 for several in a
 //! NUMA node (`NODE`), and 6 between NUMA nodes (`SYS`, formerly `SOC`).
 //!
-//! There is a link for each pair. The text has no speeds. So a bonded NVLink has 25e9 bytes per second for each of its links
-//! (NVLink 2 to 4, one direction), and all other connections 32e9 (PCIe 4.0 with 16 lanes).
+//! There is a link for each pair. The text has no speeds, so they are assumed: a bonded NVLink has 25e9 bytes per second for each of its
+//! links (NVLink 2 to 4, one direction), one PCIe bridge 24e9 (what PCIe 4.0 with 16 lanes reaches), and each further level 2e9 less. So a
+//! connection of a lower level is never slower than one of a higher level.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ pub const KIND: Kind = Kind {
     name: "nvidia-smi",
     form: "nvidia-smi:FILE",
     help: "The GPUs of a node from the text of `nvidia-smi topo -m`; distances are levels: 1 NVLink, 2 PIX, 3 PXB, 4 PHB, 5 \
-           NODE, 6 SYS. For a cluster, as the node of a product: flat:4*nvidia-smi:FILE.",
+           NODE, 6 SYS. As the node of a product: flat:4*nvidia-smi:FILE is a cluster, flat:1*nvidia-smi:FILE one node; alone, each GPU is \
+           a node of its own. Bandwidths are assumed: 25 GB/s for each NVLink, 24 GB/s for PIX, and 2 GB/s less for each further level.",
     params: &[],
     item: |name| {
         if name.is_empty() {
@@ -30,9 +32,10 @@ pub const KIND: Kind = Kind {
     },
 };
 
-/// Bytes per second of a link of NVLink, and of PCIe.
+/// Bytes per second of a link of NVLink, of one PCIe bridge, and by how many each further level has fewer.
 const NVLINK: f64 = 25e9;
-const PCIE: f64 = 32e9;
+const PCIE: f64 = 24e9;
+const LEVEL_COSTS: f64 = 2e9;
 
 /// The most GPUs of a node.
 const MAX_GPUS: usize = 1024;
@@ -53,8 +56,9 @@ impl Connection {
             let links = links.parse::<u32>().ok().filter(|&links| links > 0)?;
             return Some(Connection { level: 1, bandwidth: NVLINK * f64::from(links) });
         }
-        let level = LEVELS.iter().position(|words| words.contains(&word))?;
-        Some(Connection { level: level as u32 + 1, bandwidth: PCIE })
+        let level = LEVELS.iter().position(|words| words.contains(&word))? as u32 + 1;
+        let further = level.saturating_sub(2);
+        Some(Connection { level, bandwidth: PCIE - LEVEL_COSTS * f64::from(further) })
     }
 }
 
@@ -228,6 +232,15 @@ mod tests {
         NIC Legend:\n\n  NIC0: mlx5_0\n";
 
     #[test]
+    fn no_level_is_faster_than_a_lower_one() {
+        let connections = ["NV2", "NV1", "INT", "PIX", "PXB", "PHB", "NODE", "SYS"];
+        let known = connections.map(|word| Connection::parse(word).expect("a connection"));
+        let is_ordered =
+            |pair: &[Connection]| pair[0].bandwidth >= pair[1].bandwidth && pair[0].level <= pair[1].level;
+        assert!(known.windows(2).all(is_ordered) && known[1].bandwidth > known[3].bandwidth, "{known:?}");
+    }
+
+    #[test]
     fn distances_are_the_levels_of_connections() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("topo.txt");
@@ -235,7 +248,7 @@ mod tests {
         let machine = parse(&format!("nvidia-smi:{}", file.display())).expect("GPUs");
         check(&*machine);
         assert_eq!((row(&*machine, 0), row(&*machine, 3)), (vec![0, 1, 6, 6], vec![6, 6, 4, 0]));
-        assert_eq!((machine.link(0).bandwidth, machine.link(1).bandwidth), (100e9, 32e9));
+        assert_eq!((machine.link(0).bandwidth, machine.link(1).bandwidth), (100e9, 16e9));
         let tree = machine.hierarchy().expect("a tree");
         assert_eq!((tree.leaves(), tree.depth()), (&[0, 1, 2, 3][..], 3));
         assert_eq!(tree.nodes(1).collect::<Vec<_>>(), [0..2, 2..4]);

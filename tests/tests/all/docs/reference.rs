@@ -171,7 +171,8 @@ fn costs() -> String {
         "# Costs\n\n`evaluate --cost` takes these names, and JSON documents use them. A cost on request appears only \
          if `--cost` names it. `SwapLB:cost=NAME` minimises the costs that searches follow. \
          `hop_bytes_lower_bound` holds for all placements with at most as many objects on each PE as the fullest PE has, so it \
-         differs between placements; it is 0 if all objects may be on one PE.\n\n\
+         differs between placements; it is 0 where there is no better bound, as if all objects may be on one PE. The value of \
+         `imbalance` in documents is max/avg - 1; tables show max/avg.\n\n\
          | name | meaning | column of `replay` | shown | followed by searches |\n|---|---|---|---|---|\n",
     );
     for cost in catalogue::ALL {
