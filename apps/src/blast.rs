@@ -18,23 +18,23 @@ pub struct Options {
     pub blocks: [i32; 2],
 
     /// Cells per block along each dimension, an even number from 4 to 32
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = cells)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = cells, allow_negative_numbers = true)]
     pub cells: u32,
 
     /// Levels of blocks: blocks of a level are half as wide as those of the previous level
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(i32).range(1..=6))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(i32).range(1..=6), allow_negative_numbers = true)]
     pub levels: i32,
 
     /// Number of steps
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     pub iterations: u32,
 
     /// Steps between regriddings
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     pub regrid_every: u32,
 
     /// Regriddings between load-balancing steps; 0: no load balancing
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true)]
     pub lb_every: u32,
 
     /// Load of the update of a cell, in seconds [default: the load is measured]

@@ -15,7 +15,7 @@ use crate::command::{Outcome, seconds};
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct Options {
     /// Elements on the ring
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(i32).range(1..), allow_negative_numbers = true)]
     pub elements: i32,
 
     /// Neighbors per element
@@ -27,7 +27,7 @@ pub struct Options {
     pub bytes: u32,
 
     /// Number of iterations
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     pub iterations: u32,
 
     /// Floating-point operations of the last element per iteration; element i of n does (i / (n - 1))^2 times this
@@ -40,7 +40,7 @@ pub struct Options {
     pub steep: bool,
 
     /// Iterations between load-balancing steps; 0: no load balancing
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true)]
     pub lb_every: u32,
 
     /// Load of a floating-point operation, in seconds [default: the load is measured]

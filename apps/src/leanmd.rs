@@ -24,15 +24,15 @@ pub struct Options {
     pub cells: [i32; 3],
 
     /// Particles per cell, or a range from the first to the last cell, as in 100-250
-    #[arg(long, value_name = "N", default_value = "100", value_parser = range)]
+    #[arg(long, value_name = "N", default_value = "100", value_parser = range, allow_negative_numbers = true)]
     pub particles: [u32; 2],
 
     /// Number of steps
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     pub iterations: u32,
 
     /// Steps between load-balancing steps; 0: no load balancing
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true)]
     pub lb_every: u32,
 
     /// Whether forces are computed, and how their load is determined

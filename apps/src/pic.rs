@@ -37,7 +37,7 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, clap::Args)]
 pub struct Rules {
     /// Electrons, and as many ions, in a cell at the center of the cloud
-    #[arg(long, value_name = "N", default_value_t = Self::default().particles)]
+    #[arg(long, value_name = "N", default_value_t = Self::default().particles, allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
     pub particles: u32,
 
@@ -46,12 +46,12 @@ pub struct Rules {
     pub drift: f64,
 
     /// Number of steps; light crosses a cell in 2 steps
-    #[arg(long, value_name = "N", default_value_t = Self::default().iterations)]
+    #[arg(long, value_name = "N", default_value_t = Self::default().iterations, allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: u32,
 
     /// Steps between load-balancing steps; 0: no load balancing
-    #[arg(long, value_name = "N", default_value_t = Self::default().lb_every)]
+    #[arg(long, value_name = "N", default_value_t = Self::default().lb_every, allow_negative_numbers = true)]
     pub lb_every: u32,
 
     /// Load of a step of a particle, in seconds; the load of a cell is a fifth of it [default: the load is measured]

@@ -136,7 +136,7 @@ fn by_dimension(d: usize, plane: &'static str, space: &'static str) -> &'static 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, clap::Args)]
 pub struct Rules {
     /// Largest number of iterations
-    #[arg(long, value_name = "N", default_value_t = Self::default().iterations)]
+    #[arg(long, value_name = "N", default_value_t = Self::default().iterations, allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: u32,
 
@@ -149,16 +149,16 @@ pub struct Rules {
     pub periodic: bool,
 
     /// Iterations between load-balancing steps; 0: no load balancing
-    #[arg(long, value_name = "N", default_value_t = Self::default().lb_every)]
+    #[arg(long, value_name = "N", default_value_t = Self::default().lb_every, allow_negative_numbers = true)]
     pub lb_every: u32,
 
     /// Work factor of the blocks in the lower corner (a quarter of all blocks in 2D, an eighth in 3D)
-    #[arg(long, value_name = "FACTOR", default_value_t = 1)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1, allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub imbalance: u32,
 
     /// Iterations after which the corner of --imbalance moves on by one block along each dimension, and around the domain; 0: it stays
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     pub move_every: u32,
 
     /// Load of the update of a cell, in seconds [default: the load is measured]

@@ -136,7 +136,7 @@ pub use array::{Array, Callback, Chare, Contribution, Cx, Section, Synced, Targe
 pub use batches::Amount;
 pub use codec::{State, numbers};
 pub use command_line::parse;
-pub use equipoise_macros::{Index, at_sync, chare, entry, flow, overlap, reduce, select, when};
+pub use equipoise_macros::{Index, ask, at_sync, chare, entry, flow, overlap, reduce, select, when};
 pub use index::{Group, Index, Pe, Process};
 pub use lb_history::{Kept, LbStep, LbSummary};
 pub use options::{
@@ -158,6 +158,6 @@ pub mod prelude {
     pub use crate::{
         Array, Callback, Config, Cx, Exit, Pe, PeCx, Process, Reply, Section, Setup, Shared, chare, entry,
     };
-    pub use equipoise_macros::{Index, at_sync, flow, overlap, reduce, select, when};
+    pub use equipoise_macros::{Index, ask, at_sync, flow, overlap, reduce, select, when};
     pub use serde::{Deserialize, Serialize};
 }

@@ -297,8 +297,8 @@ impl Outcome {
         // The elements of insertions in flight would receive their messages.
         if !unreceived.is_empty() && self.inserts_in_flight == 0 {
             self.warnings.push(format!(
-                "the run ended while messages wait for elements that do not exist; insert the elements, or correct \
-                 the indices{}",
+                "the run ended while messages wait for elements that do not exist; insert the elements, correct the \
+                 indices, or send nothing to elements that have called `destroy`{}",
                 list(&unreceived)
             ));
         }

@@ -27,7 +27,7 @@ pub(crate) struct TaskArgs {
     pub(crate) program: ProgramArg,
 
     /// The step of a database with several steps [default: the first]
-    #[arg(long, value_name = "S", help_heading = INPUT, conflicts_with = "program")]
+    #[arg(long, value_name = "S", help_heading = INPUT, conflicts_with = "program", allow_negative_numbers = true)]
     pub(crate) step: Option<u64>,
 }
 
@@ -72,7 +72,13 @@ pub(crate) struct MachineArg {
 #[derive(clap::Args)]
 pub(crate) struct SeedArg {
     /// Seed of the random number generator
-    #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
     pub(crate) seed: u64,
 }
 
@@ -80,7 +86,7 @@ pub(crate) struct SeedArg {
 #[derive(clap::Args)]
 pub(crate) struct SlotsArg {
     /// Maximum number of ranks per PE in launchers' files
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     pub(crate) slots: u32,
 }
 

@@ -34,7 +34,7 @@ pub struct Args {
     output: Option<PathBuf>,
 
     /// Convert only this step of the database [default: all; a task graph needs one]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
     step: Option<u64>,
 
     /// Length of a cycle in a .tcg, in seconds; a flit is 1 byte [default: 1e-9; for PICL traces 1e-6]

@@ -39,7 +39,7 @@ pub struct Args {
     initial: Option<PathBuf>,
 
     /// Maximum number of edges, and of links, to list
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, allow_negative_numbers = true)]
     most: usize,
 
     #[command(flatten)]

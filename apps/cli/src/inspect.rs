@@ -41,11 +41,11 @@ pub struct Args {
     program: ProgramArg,
 
     /// Show only this step, in detail
-    #[arg(long, value_name = "S", conflicts_with = "program")]
+    #[arg(long, value_name = "S", conflicts_with = "program", allow_negative_numbers = true)]
     step: Option<u64>,
 
     /// Number of heaviest objects and edges (of a program: processes and channels) to list
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true)]
     heaviest: usize,
 
     #[command(flatten)]

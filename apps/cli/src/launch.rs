@@ -14,12 +14,12 @@ use equipoise_model::table::count;
 #[derive(clap::Args)]
 pub struct Args {
     /// How often the program may die without a new checkpoint in between
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true)]
     retries: u32,
 
     /// Number of processes, which replaces {processes} in the command. Each start that ends without a new checkpoint decreases
     /// it by 1, because a computer may be lost; the least is 1
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     processes: Option<u32>,
 
     /// The command, as in `mpirun -n 4 PROGRAM --transport mpi --checkpoint DIR --checkpoint-seconds 60`

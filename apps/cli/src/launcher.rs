@@ -23,7 +23,7 @@ pub struct Args {
     slots: SlotsArg,
 
     /// The expected number of ranks; fail if the file places another number
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     ranks: Option<usize>,
 
     /// Also write the placement to a file in this format; mapping=FILE has one PE per line, in rank order

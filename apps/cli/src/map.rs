@@ -76,7 +76,7 @@ struct PlacementArgs {
     initial: Option<PathBuf>,
 
     /// The largest number of tasks that may leave the PE from which the search starts, as in 100 or 5% [default: any number]
-    #[arg(long, value_name = "N|P%")]
+    #[arg(long, value_name = "N|P%", allow_negative_numbers = true)]
     max_moves: Option<MaxMoves>,
 
     #[command(flatten)]

@@ -44,16 +44,16 @@ pub struct Args {
     pes: Option<usize>,
 
     /// The first step to replay [default: the first recorded step]
-    #[arg(long, value_name = "S", help_heading = INPUT)]
+    #[arg(long, value_name = "S", help_heading = INPUT, allow_negative_numbers = true)]
     step: Option<u64>,
 
     /// Number of steps to replay [default: 1 with --step, else all]
-    #[arg(long, value_name = "N", help_heading = INPUT)]
+    #[arg(long, value_name = "N", help_heading = INPUT, allow_negative_numbers = true)]
     steps: Option<u64>,
 
     /// The largest number of objects that each balancer may move, as in 100 or 5%; with several, as in 1%,10%,100%, each
     /// balancer has a row for each [default: any number]
-    #[arg(long, value_name = "N|P%", value_delimiter = ',')]
+    #[arg(long, value_name = "N|P%", value_delimiter = ',', allow_negative_numbers = true)]
     max_moves: Vec<MaxMoves>,
 
     /// Periods until the next load-balancing step, for the recommendation where the costs of messages are known

@@ -179,6 +179,8 @@ pub fn entry(_options: TokenStream, item: TokenStream) -> TokenStream {
 /// - `select! { a(x) => BODY, b() if CONDITION => BODY }` waits for one of several messages. If a message fits several cases, the first of
 ///   them runs.
 /// - `overlap! { a(x) => BODY, b(y) => BODY }` waits for all of the messages, in any order.
+/// - `let x: f64 = ask!(cx, |answer| server.at(cx, key).find(answer));` calls the closure with a `Callback<f64>` for the answer, and waits until
+///   an element or `main` has sent to it, which must happen once. `ask!(cx, |done| ..);` waits for a `Callback<()>`.
 /// - `let x: f64 = reduce!(cx, FUNCTION, VALUE);` contributes the value to a reduction over all elements of the array, and waits for its
 ///   result, which all elements receive. With `let _: f64`, the result is dropped. An element that is inserted while a reduction is in
 ///   progress receives its result, too, and cannot tell it from that of its own first `reduce!`: insert elements before or after.
@@ -212,6 +214,12 @@ pub fn select(_tokens: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn overlap(_tokens: TokenStream) -> TokenStream {
     expand::stray_wait("overlap").into()
+}
+
+/// In a [`macro@flow`]: asks for an answer with a callback, and waits for it.
+#[proc_macro]
+pub fn ask(_tokens: TokenStream) -> TokenStream {
+    expand::stray_wait("ask").into()
 }
 
 /// In a [`macro@flow`]: contributes to a reduction, and waits for its result.

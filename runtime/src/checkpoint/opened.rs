@@ -130,8 +130,16 @@ impl Checkpoint {
     /// # Errors
     /// If there is none.
     pub fn newest(dir: &Path) -> Result<PathBuf, CheckpointError> {
-        let none = "has no complete checkpoint; name the folder of --checkpoint";
-        Self::all(dir)?.pop().ok_or_else(|| CheckpointError::new(dir.to_owned(), none))
+        if let Some(newest) = Self::all(dir)?.pop() {
+            return Ok(newest);
+        }
+        let none = match numbers(dir, false).is_ok_and(|begun| !begun.is_empty()) {
+            true => {
+                "has no complete checkpoint: the run ended before the first one was written; start the program without --restart"
+            }
+            false => "has no complete checkpoint; name the folder of --checkpoint",
+        };
+        Err(CheckpointError::new(dir.to_owned(), none))
     }
 
     /// The folders of the complete checkpoints in the folder of `--checkpoint`, the newest last.

@@ -21,7 +21,7 @@ pub struct Checkpoints {
     pub checkpoint: Option<PathBuf>,
 
     /// Save at every N-th sync point
-    #[arg(long, value_name = "N", requires = "checkpoint")]
+    #[arg(long, value_name = "N", requires = "checkpoint", allow_negative_numbers = true)]
     pub checkpoint_every: Option<u32>,
 
     /// Save at the first sync point or quiescence when this wall-clock time has passed since the last checkpoint was written

@@ -64,7 +64,7 @@ let config = Config { balancer: vec![\"GreedyRefineLB\".into()], ..Config::threa
 #[command(next_help_heading = "Runtime options")]
 pub struct Config {
     /// Number of PEs [default: that of --topology, else one per core] [Charm++: +pN]
-    #[arg(long, value_name = "N", display_order = 0)]
+    #[arg(long, value_name = "N", display_order = 0, allow_negative_numbers = true)]
     pub pes: Option<usize>,
 
     /// How PEs run and exchange messages
@@ -73,7 +73,7 @@ pub struct Config {
 
     /// Number of PEs in each process [default with --transport mpi: 1, which also drives the network; all PEs of other
     /// transports are in one process] [Charm++: +ppn]
-    #[arg(long, value_name = "N", display_order = 5)]
+    #[arg(long, value_name = "N", display_order = 5, allow_negative_numbers = true)]
     pub pes_per_process: Option<usize>,
 
     /// Initial placement of elements: blocks, roundrobin, random, or a file with one PE per line
@@ -117,7 +117,7 @@ pub struct Config {
     pub lb_no_background: bool,
 
     /// The largest number of elements that a load-balancing step may move, as in 100 or 5% [default: any number]
-    #[arg(long, value_name = "N|P%", help_heading = BALANCING)]
+    #[arg(long, value_name = "N|P%", help_heading = BALANCING, allow_negative_numbers = true)]
     pub max_moves: Option<MaxMoves>,
 
     /// The largest number of elements on each PE after a load-balancing step, or a file with a number for each PE, one per line; with
@@ -179,7 +179,7 @@ pub struct Config {
     pub lb_dump_start: u64,
 
     /// Number of steps whose databases are written [Charm++: +LBDumpSteps]
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "lb_dump", help_heading = DATABASES)]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "lb_dump", help_heading = DATABASES, allow_negative_numbers = true)]
     pub lb_dump_steps: u64,
 
     /// Instead of running, replay --lb-sim-file from this step on with each --balancer
@@ -188,7 +188,7 @@ pub struct Config {
     pub lb_sim: Option<u64>,
 
     /// Number of steps that --lb-sim replays [Charm++: +LBSimSteps]
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = DATABASES, hide_short_help = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = DATABASES, hide_short_help = true, allow_negative_numbers = true)]
     pub lb_sim_steps: u64,
 
     /// Number of PEs of the replay of --lb-sim [default: that of the database] [Charm++: +LBSimProcs]
@@ -208,7 +208,7 @@ pub struct Config {
     pub idle: Idle,
 
     /// Seed of the random number generator
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     pub seed: u64,
 
     /// End the run with exit code 1 when it has run for this wall-clock time, and report what every PE runs and waits for

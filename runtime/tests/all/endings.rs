@@ -269,8 +269,8 @@ fn messages_for_elements_that_were_never_inserted_are_named_after_an_exit() {
             });
         });
         let [warning] = &report.warnings[..] else { panic!("{:?}", report.warnings) };
-        let begin = "the run ended while messages wait for elements that do not exist; insert the elements, or correct \
-                     the indices\n  PE ";
+        let begin = "the run ended while messages wait for elements that do not exist; insert the elements, correct the \
+                     indices, or send nothing to elements that have called `destroy`\n  PE ";
         assert!(warning.starts_with(begin), "{warning}");
         assert_eq!(warning.lines().count(), 3, "{warning}");
         assert!(warning.contains(": 2 messages wait for Runner[0], which does not exist"), "{warning}");

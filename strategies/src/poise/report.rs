@@ -47,9 +47,9 @@ pub(super) fn report(
     Assignment { notes, sentence: Some(sentence), ..Assignment::new(pe_of) }
 }
 
-/// The end of the sentence, with a lower bound if one is known.
+/// The end of the sentence, with a lower bound if one is known that is not rounded to nothing.
 fn bound_text(before: f64, least: f64) -> String {
-    match least > 0.0 {
+    match least >= 0.0005 * before && least > 0.0 {
         true => format!("; no placement with balanced loads has less than {}", percent(least / before)),
         false => String::new(),
     }

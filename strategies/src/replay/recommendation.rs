@@ -7,7 +7,7 @@ use equipoise_model::topology::DEFAULT_BANDWIDTH;
 
 use super::choice::{TOLERANCE, best, hop_bytes, least_load};
 use super::{Replay, Row};
-use crate::cost::{Metrics, sentence};
+use crate::cost::{Metrics, ROUNDING, sentence};
 
 /// Placements with more times as many hop-bytes are no alternative.
 const MOST_RATIO: f64 = 1000.0;
@@ -160,10 +160,11 @@ fn of_load(best: &Row, rows: &[Row]) -> Option<String> {
         same if same <= 1.0 + TOLERANCE => (2 * best.migrations <= least.migrations)
             .then(|| format!("moves {} instead of {}", count(best.migrations, "object"), least.migrations)),
         few if few < 2.0 => Some(format!("{:.0} % fewer hop-bytes", 100.0 * (1.0 - 1.0 / few))),
+        some if some < 10.0 => Some(format!("{some:.1} times fewer hop-bytes")),
         many if many < 1e6 => Some(format!("{many:.0} times fewer hop-bytes")),
         _ => Some("almost no hop-bytes".into()),
     };
-    if let Some(gain) = gain.filter(|_| load(best) > 0.0) {
+    if let Some(gain) = gain.filter(|_| load(best) > ROUNDING) {
         let load = match 100.0 * load(best) {
             small if small < 0.1 => "less than 0.1".to_string(),
             percent => format!("{percent:.1}"),

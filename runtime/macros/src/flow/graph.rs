@@ -80,6 +80,8 @@ pub struct Case {
 pub enum Source {
     /// A proxy.
     Proxy,
+    /// A callback of `ask!`.
+    Answer,
     /// A reduction, which all elements receive, also those whose flow does not wait for it.
     Reduction,
     /// A load-balancing step.

@@ -165,9 +165,14 @@ pub fn waits(emit: &Emit<'_>, block: &Block) -> TokenStream {
     let message_type = emit.message_type;
     let received = block.entries.iter().filter(|entry| entry.receiver == Receiver::Flow);
     let received = received.map(|entry| &entry.name).map(|entry| quote!(#message::#entry(..)));
-    let arms = emit.waits().filter(|(_, cases)| cases.iter().all(|case| case.from == Source::Proxy));
+    let is_collective = |case: &Case| [Source::Reduction, Source::Sync].contains(&case.from);
+    let arms = emit.waits().filter(|(_, cases)| !cases.iter().any(is_collective));
     let arms = arms.map(|(point, cases)| {
-        let mut names: Vec<String> = cases.iter().map(|case| format!("`{}`", case.entry.unraw())).collect();
+        let name = |case: &Case| match case.from {
+            Source::Answer => "the answer to `ask!`".into(),
+            _ => format!("`{}`", case.entry.unraw()),
+        };
+        let mut names: Vec<String> = cases.iter().map(name).collect();
         names.dedup();
         let (variant, names) = (emit.variant(point), names.join(" or "));
         quote!(#state::#variant { .. } => ::core::option::Option::Some(#names),)

@@ -2,7 +2,7 @@
 //!
 //! # The transformation
 //!
-//! A flow may wait: for messages (`when!`, `select!`, `overlap!`), for the result of a reduction (`reduce!`), for a
+//! A flow may wait: for messages (`when!`, `select!`, `overlap!`), for an answer (`ask!`), for the result of a reduction (`reduce!`), for a
 //! load-balancing step (`at_sync!`). Where it waits, it must be data, because the element may migrate and be saved there.
 //!
 //! 1. **Points.** The body is cut at every wait, and where control flow that contains a wait joins or repeats: after such an
@@ -53,7 +53,7 @@
 //!    A point binds its variables to their names in the source, so rustc checks the statements as they were written. All code of the user is
 //!    written once, so each error is reported once. `break`, `continue` and `return` that leave a statement become such jumps (`jumps`).
 //! 5. **Messages.** The flow is an entry: its message starts it. An entry without a body is received by the flow. Every
-//!    `reduce!` is an entry with `reduce`, `at_sync!` is one entry. `deliver` calls the method. `ready` is true for a message for
+//!    `ask!` is an entry to which its callback leads, every `reduce!` is an entry with `reduce`, `at_sync!` is one entry. `deliver` calls the method. `ready` is true for a message for
 //!    which the flow waits, with a true guard. Other messages stay with the element like those of a false guard: they wait in
 //!    order, migrate, are saved and are reported. (`messages`)
 

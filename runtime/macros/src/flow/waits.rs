@@ -1,4 +1,4 @@
-//! The waits of a flow: `when!`, `select!`, `overlap!`, `reduce!` and `at_sync!`.
+//! The waits of a flow: `when!`, `select!`, `overlap!`, `ask!`, `reduce!` and `at_sync!`.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::parse::{ParseStream, Parser};
@@ -7,7 +7,7 @@ use syn::visit::Visit;
 use syn::{Error, Expr, Item, Macro, Stmt, Token, parenthesized};
 
 /// The macros that wait.
-const WAITS: [&str; 5] = ["when", "select", "overlap", "reduce", "at_sync"];
+const WAITS: [&str; 6] = ["when", "select", "overlap", "ask", "reduce", "at_sync"];
 
 /// A wait.
 #[allow(clippy::large_enum_variant, reason = "one exists at a time")]
@@ -16,6 +16,13 @@ pub enum Wait {
     Select(Vec<When>),
     /// For all of these messages.
     Overlap(Vec<When>),
+    /// For an answer.
+    Ask {
+        /// The context.
+        cx: Expr,
+        /// The function that asks, with the callback for the answer.
+        asks: Expr,
+    },
     /// For the result of a reduction.
     Reduce {
         /// The context.
@@ -91,6 +98,12 @@ pub fn read(call: &Macro) -> syn::Result<Wait> {
             `reduce!(cx, f64::max, self.relax())`";
         let [cx, function, value] = expressions(name, tokens, form)?;
         return Ok(Wait::Reduce { cx, function, value });
+    }
+    if name == "ask" {
+        let form = "`ask!` takes the context and a closure that asks for the answer with a callback, as in \
+            `ask!(cx, |answer| server.at(cx, key).find(answer))`";
+        let [cx, asks] = expressions(name, tokens, form)?;
+        return Ok(Wait::Ask { cx, asks });
     }
     if name == "at_sync" {
         let [cx] = expressions(name, tokens, "`at_sync!` takes the context, as in `at_sync!(cx)`")?;

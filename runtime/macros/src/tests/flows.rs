@@ -92,6 +92,12 @@ fn every_mistake_of_a_flow_is_reported_once() {
     check(with_halo("for (x, y) in 0u32..3 { at_sync!(cx); }"), &["give its variable a name"]);
     check(with_halo("self.set(at_sync!(cx));"), &["in statements only"]);
     check(with_halo("let f = || at_sync!(cx);"), &["in statements only"]);
+    check(with_halo("ask!(cx);"), &["takes the context and a closure"]);
+    check(
+        with_halo("let x = ask!(cx, |answer| self.ask(answer)); self.set(x);"),
+        &["needs a name and a type"],
+    );
+    check(with_halo("self.set(ask!(cx, |answer| self.ask(answer)));"), &["in statements only"]);
     check(with_halo("if reduce!(cx, f64::max, 1.0) > 2.0 {}"), &["in statements only"]);
     check(with_halo("while reduce!(cx, f64::max, 1.0) > 2.0 {}"), &["in statements only"]);
     check(with_halo("let x: f64 = reduce!(cx, f64::max, 1.0) + 1.0;"), &["in statements only"]);

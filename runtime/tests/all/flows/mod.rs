@@ -2,6 +2,7 @@
 
 #![allow(missing_docs)]
 
+mod asking;
 mod generic;
 mod nested;
 
@@ -280,7 +281,7 @@ fn a_run_that_comes_to_rest_names_flows_that_do_not_run() {
                 reader.at(pe, ()).at_quiescence().turned();
             });
         });
-        let error = error.err().expect("no element exits").to_string();
+        let error = error.expect_err("no element exits").to_string();
         let line = "Reader has 2 messages for `turned`, but its flow `reads` does not run: it was not started, or has ended";
         assert!(error.contains(line), "{error}");
     }

@@ -37,6 +37,7 @@ impl Build<'_> {
                 vec![Step::Goto(self.wait(cases), scope.clone())]
             }
             Ok(Wait::Overlap(cases)) => self.overlap(cases, scope, loops, after),
+            Ok(Wait::Ask { cx, asks }) => self.ask(call, [cx, asks], None, scope, loops, after),
             Ok(Wait::Reduce { .. }) => {
                 let sentence = "the result of `reduce!` needs a type: write `let result: f64 = reduce!(..)`, or `let _: f64 = reduce!(..)`";
                 self.errors.report(&call.path, sentence);
@@ -56,7 +57,7 @@ impl Build<'_> {
         }
     }
 
-    /// Continues at a wait for a collective.
+    /// Continues at a wait for a collective or an answer.
     fn collective(
         &mut self,
         entry: Ident,
@@ -141,6 +142,10 @@ impl Build<'_> {
         let code = self.statements(rest, &extended(scope, &declares), loops, next);
         let after = self.point(code);
         match read {
+            Wait::Ask { cx, asks } => {
+                let value = (without_self(&typed.ty, &self.block.ty), declares.first().copied());
+                self.ask(wait, [cx, asks], Some(value), scope, loops, after)
+            }
             Wait::Reduce { cx, function, value } => {
                 let var = declares.first().copied();
                 let ty = without_self(&typed.ty, &self.block.ty);
@@ -169,6 +174,34 @@ impl Build<'_> {
                 Vec::new()
             }
         }
+    }
+
+    /// Asks, and waits for the answer; `value` is its type and the variable that keeps it.
+    fn ask(
+        &mut self,
+        call: &syn::Macro,
+        [cx, asks]: [Expr; 2],
+        value: Option<(Type, Option<Var>)>,
+        scope: &Scope,
+        loops: &Loops,
+        after: Point,
+    ) -> Vec<Step> {
+        self.generated += 1;
+        let entry = format_ident!("{}_answer_{}", self.method.sig.ident.unraw(), self.generated);
+        let (arguments, vars) = match value {
+            Some((ty, var)) => {
+                (vec![Argument { name: format_ident!("value"), ty, serde: Vec::new() }], vec![var])
+            }
+            None => (Vec::new(), Vec::new()),
+        };
+        self.generate(entry.clone(), arguments, None);
+        let (function, answer) = (local("asks"), local("answer"));
+        // The error for a wrong function gets the place of the macro.
+        let callback = quote_spanned!(call.path.span()=> #cx.peer(#cx.index()).callback().#entry());
+        let statement: Stmt =
+            parse_quote!({ let #answer = #callback; let #function = #asks; #function(#answer); });
+        let (step, _) = self.plain(&statement, false, scope, loops);
+        vec![step, self.collective(entry, Source::Answer, vars, after, scope)]
     }
 
     #[allow(clippy::too_many_arguments)]

@@ -393,7 +393,7 @@ impl Build<'_> {
         };
         let Expr::Range(ExprRange { start: Some(start), limits, end: Some(end), .. }) = inner else {
             let sentence = "a `for` that contains a wait counts integers, as in `for i in 0u32..self.n`: count, and index what you \
-                visit; or use `while`";
+                visit; or use `while`, also to count down or in steps";
             self.errors.report(expression, sentence);
             return None;
         };
@@ -430,7 +430,7 @@ impl Build<'_> {
         let name = wait.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
         let sentence = format!(
             "`{name}!` waits, and a flow waits in statements only: in blocks, `if`, `match`, `loop`, `while` and `for`, and as the \
-             value of a `let`; move it there"
+             value of a `let`, but not inside of an expression whose value is used; move it there"
         );
         self.errors.report(&wait.path, sentence);
     }
