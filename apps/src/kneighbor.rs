@@ -19,11 +19,18 @@ pub struct Options {
     pub elements: i32,
 
     /// Neighbors per element
-    #[arg(long, short = 'k', value_name = "K", default_value_t = 6, alias = "neighbours")]
+    #[arg(
+        long,
+        short = 'k',
+        value_name = "K",
+        default_value_t = 6,
+        alias = "neighbours",
+        allow_negative_numbers = true
+    )]
     pub neighbors: u32,
 
     /// Bytes per message, and per reply
-    #[arg(long, value_name = "B", default_value_t = 1024)]
+    #[arg(long, value_name = "B", default_value_t = 1024, allow_negative_numbers = true)]
     pub bytes: u32,
 
     /// Number of iterations
@@ -32,7 +39,7 @@ pub struct Options {
 
     /// Floating-point operations of the last element per iteration; element i of n does (i / (n - 1))^2 times this
     /// number
-    #[arg(long, value_name = "OPERATIONS", default_value_t = 0)]
+    #[arg(long, value_name = "OPERATIONS", default_value_t = 0, allow_negative_numbers = true)]
     pub work: u32,
 
     /// Use the fourth power of i / (n - 1) in --work instead of the square, as in Charm++'s load-balancing example

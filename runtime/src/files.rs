@@ -43,7 +43,7 @@ pub(crate) fn answer(config: &Config) -> Result<Option<String>, RunError> {
         ..Request::default()
     };
     let begin = Instant::now();
-    let comparison = request.run(|| begin.elapsed()).map_err(|error| {
+    let comparison = request.run(|_| begin.elapsed()).map_err(|error| {
         let sentence = error.to_string();
         if error.fault() == Fault::Usage { RunError::Config(sentence) } else { RunError::File(sentence) }
     })?;

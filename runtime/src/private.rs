@@ -3,6 +3,7 @@
 pub use crate::index::Dimension;
 pub use serde;
 
+use crate::Callback;
 use crate::array::Chare;
 use crate::codec;
 use serde::{Deserialize, Serialize};
@@ -197,4 +198,9 @@ impl Priority for u32 {}
 #[inline(always)]
 pub fn priority<P: Priority>(priority: P) -> i64 {
     priority.into()
+}
+
+/// Asks for the answer of an `ask!`. Gives the argument of a closure its type before the closure is checked.
+pub fn ask<V, R>(answer: Callback<V>, asks: impl FnOnce(Callback<V>) -> R) -> R {
+    asks(answer)
 }

@@ -62,6 +62,10 @@ pub struct Refusal {
     pub error: String,
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// The result of one strategy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
@@ -88,7 +92,7 @@ pub struct Row {
     #[serde(skip)]
     pub pe_of: Vec<u32>,
     /// The number of movable objects that stay on PEs that are not available: such an answer is not recommended.
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "is_zero")]
     pub stranded: u64,
 }
 
@@ -99,7 +103,7 @@ const NOT_RECORDED: &str = "the strategy needs communication, which was not reco
 /// Runs each of `strategies` on `database` and `topology`.
 ///
 /// `now` returns the time since any fixed moment, because this crate has no clock. It is read before and
-/// after each strategy.
+/// after each strategy, with the name of the strategy.
 ///
 /// # Errors
 /// If the database is inconsistent, or its number of PEs differs from the topology. If no strategy gives an
@@ -109,7 +113,7 @@ pub fn replay(
     topology: &dyn Topology,
     strategies: &[Choice],
     seed: u64,
-    mut now: impl FnMut() -> Duration,
+    mut now: impl FnMut(&str) -> Duration,
 ) -> Result<Replay, ReplayError> {
     let step = database.step;
     database.check().map_err(|inconsistent| ReplayError::Inconsistent { step, inconsistent })?;
@@ -124,9 +128,9 @@ pub fn replay(
             refused.push((name, StrategyError::Data(NOT_RECORDED.into())));
             continue;
         }
-        let begin = now();
+        let begin = now(&name);
         let answer = guarded(|| choice.strategy.assign(database, topology, seed));
-        let seconds = now().saturating_sub(begin).as_secs_f64();
+        let seconds = now(&name).saturating_sub(begin).as_secs_f64();
         let assignment = match answer {
             Ok(assignment) => assignment,
             Err(error) => {
@@ -231,7 +235,7 @@ mod tests {
         let text = comparison.to_string();
         let expected = [
             "StayLB leaves 1 object on PEs that are not available, so it is not recommended.",
-            "Recommended: LeaveLB. Objects leave PEs that are not available: the largest load is 2.00 s instead of 1.00 s; with ideal balance 1.50 s.",
+            "Recommended: LeaveLB. Some PEs are not available: the largest load is 2.00 s instead of 1.00 s; with ideal balance of the others 1.50 s.",
         ];
         assert!(expected.iter().all(|sentence| text.contains(sentence)), "{text}");
     }
@@ -242,9 +246,9 @@ mod tests {
     }
 
     /// A clock that advances by half a second each time it is read.
-    fn clock() -> impl FnMut() -> Duration {
+    fn clock() -> impl FnMut(&str) -> Duration {
         let mut time = Duration::ZERO;
-        move || {
+        move |_| {
             time += Duration::from_millis(500);
             time
         }

@@ -13,11 +13,11 @@ use equipoise_model::{Database, Topology};
 pub(crate) struct ConstraintArgs {
     /// The largest number of objects on each PE, or a file with a number for each PE, one per line; with `,exact` each PE has exactly
     /// this number [default: any number]
-    #[arg(long, value_name = "N|FILE[,exact]")]
+    #[arg(long, value_name = "N|FILE[,exact]", allow_negative_numbers = true)]
     max_objects: Option<String>,
 
     /// The bytes that each PE has for objects, as in 80G, or a file with a number for each PE, one per line [default: any number]
-    #[arg(long, value_name = "BYTES|FILE")]
+    #[arg(long, value_name = "BYTES|FILE", allow_negative_numbers = true)]
     memory: Option<String>,
 
     /// The sizes of objects, for --memory: lines `object bytes` [default: as recorded]

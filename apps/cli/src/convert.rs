@@ -38,10 +38,10 @@ pub struct Args {
     step: Option<u64>,
 
     /// Length of a cycle in a .tcg, in seconds; a flit is 1 byte [default: 1e-9; for PICL traces 1e-6]
-    #[arg(long, value_name = "SECONDS", value_parser = cycle)]
+    #[arg(long, value_name = "SECONDS", value_parser = cycle, allow_negative_numbers = true)]
     cycle: Option<f64>,
 
-    #[arg(long, value_name = "N", help = format!(
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help = format!(
         "Write this older version of the format: 1 to {} for binary databases, 1 to {} for JSON [default: the newest]",
         binary::VERSION,
         json::VERSION,
@@ -90,7 +90,7 @@ impl Args {
                 equipoise::warn(&format!("fields of `{}` that are not converted: {fields}", self.input));
             }
         }
-        let mut left_out = Vec::new();
+        let left_out = dump.left_out(self.output(), self.to_version, is_graph);
         let written = if is_graph {
             write_graph(&self.input, &dump, self.output(), self.check)?
         } else {
@@ -101,18 +101,15 @@ impl Args {
             if vt::is_pattern(self.output()) && !input::is_generated(&self.input) {
                 equipoise::warn(&format!("LB data of vt cannot represent {}", vt::LACKS));
             }
-            left_out = dump.left_out(self.output(), self.to_version);
-            if !left_out.is_empty() {
-                equipoise::warn(&format!(
-                    "left out: {}, which this format does not have",
-                    left_out.join(" and ")
-                ));
-            }
             if self.is_checked() && !dump.reads_back(self.output())? {
                 return Err(output::verification_failed(self.output()));
             }
             count(dump.steps.len() as u64, "step")
         };
+        if !left_out.is_empty() {
+            let what = left_out.join(" and ");
+            equipoise::warn(&format!("left out: {what}, which this format or version does not have"));
+        }
         let checked = match (self.is_checked(), left_out.is_empty()) {
             (false, _) => "",
             (true, true) => ", which reads back the same",

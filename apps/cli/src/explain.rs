@@ -183,7 +183,12 @@ const REPORTED_LOAD_CHANGE: f64 = 1.01;
 /// The changes from one mapping to the other, in a few sentences.
 pub(crate) fn summary(placed_before: &Placed, placed_after: &Placed) -> String {
     let [before, after] = [placed_before, placed_after].map(|placed| &placed.metrics);
-    let [load, was] = [after, before].map(|metrics| 1.0 + metrics.imbalance);
+    // Below 1 where objects are on PEs that are not available: the average is that of the others.
+    let ratio = |metrics: &Metrics| match metrics.average_load_seconds > 0.0 {
+        true => metrics.max_load_seconds / metrics.average_load_seconds,
+        false => 1.0,
+    };
+    let [load, was] = [after, before].map(ratio);
     let loads = match load.max(was) > load.min(was) * REPORTED_LOAD_CHANGE {
         true => format!(" The most loaded PE has {load:.2} times the average load (before: {was:.2} times)."),
         false => String::new(),

@@ -76,6 +76,8 @@ struct Step {
     object_load_seconds: Spread,
     /// The load of a PE, background included.
     pe_load_seconds: Spread,
+    /// PEs that are not available.
+    unavailable_pes: usize,
     imbalance: f64,
     /// The time of the most loaded PE.
     #[serde(skip)]
@@ -216,6 +218,7 @@ impl Step {
             sized_bytes: sizes.fold(0, u64::saturating_add),
             object_load_seconds: Spread::of(database.objects.iter().map(|o| o.load_seconds)),
             pe_load_seconds: Spread::of(database.pe_loads(&placement)),
+            unavailable_pes: database.pes.iter().filter(|pe| !pe.available).count(),
             imbalance: metrics.imbalance,
             max_load_seconds: metrics.max_load_seconds,
             lower_bound_seconds: metrics.lower_bound_seconds,
@@ -372,8 +375,12 @@ impl Step {
             }
         };
         let saving = percent(self.possible_saving());
+        let pes = match self.unavailable_pes {
+            0 => summary.pes.to_string(),
+            unavailable => format!("{}, {unavailable} not available", summary.pes),
+        };
         let mut lines = vec![
-            ("PEs", summary.pes.to_string()),
+            ("PEs", pes),
             ("arrays", arrays.join(", ")),
             ("objects", format!("{}, {} migratable; {sizes}", summary.objects, summary.migratable_objects)),
             ("load", show(summary.load_seconds)),

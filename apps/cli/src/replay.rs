@@ -178,10 +178,13 @@ impl Args {
         }
         let begin = Instant::now();
         let mut replayed = Replayed::default();
-        let comparison = progress::with_spinner(&what, || {
+        let comparison = progress::with_parts(&what, |begins| {
             let is_reported = self.report.report.is_some();
             request.run_and(
-                || begin.elapsed(),
+                |strategy| {
+                    begins(strategy);
+                    begin.elapsed()
+                },
                 |database, machine, replay| {
                     if is_reported {
                         replayed.add(database, machine, replay);

@@ -180,7 +180,8 @@ pub fn entry(_options: TokenStream, item: TokenStream) -> TokenStream {
 ///   them runs.
 /// - `overlap! { a(x) => BODY, b(y) => BODY }` waits for all of the messages, in any order.
 /// - `let x: f64 = ask!(cx, |answer| server.at(cx, key).find(answer));` calls the closure with a `Callback<f64>` for the answer, and waits until
-///   an element or `main` has sent to it, which must happen once. `ask!(cx, |done| ..);` waits for a `Callback<()>`.
+///   an element or `main` has sent to it. That must happen once: a second answer would be taken for that of the next time the flow comes to
+///   this `ask!`. `ask!(cx, |done| ..);` waits for a `Callback<()>`.
 /// - `let x: f64 = reduce!(cx, FUNCTION, VALUE);` contributes the value to a reduction over all elements of the array, and waits for its
 ///   result, which all elements receive. With `let _: f64`, the result is dropped. An element that is inserted while a reduction is in
 ///   progress receives its result, too, and cannot tell it from that of its own first `reduce!`: insert elements before or after.

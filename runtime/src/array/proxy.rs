@@ -169,7 +169,8 @@ impl<'a, T: Chare> Target<'a, T> {
     }
 
     /// Postpones the message until no message is in flight and, with `--checkpoint`, the state of the run is saved. A run that
-    /// is restarted with this state begins with this message.
+    /// is restarted with this state begins with this message. A run that is restarted with an earlier state, of a sync point, delivers the
+    /// message when nothing is in flight.
     ///
     /// # Panics
     /// If the message is postponed already.

@@ -10,8 +10,8 @@
 //    encodes its elements into memory (`Part`).
 // 3. The PE that is the last of its process starts a thread that writes the file of the process (`Saver`). In process 0,
 //    this thread also waits for the files of the other processes, and then writes the manifest.
-// 4. When nothing is in flight again, all PEs have saved themselves. The messages that wait for quiescence are sent, while
-//    the files are being written. If the run ends because of a signal, it waits until they are written.
+// 4. When nothing is in flight again, all PEs have saved themselves. The messages that wait for quiescence are sent, or the sync
+//    point goes on for which the run has saved itself (`Quiet::Step`), while the files are being written. If the run ends because of a signal, it waits until they are written.
 //
 // `saving.rs` says what a PE saves and how it continues after a restart.
 

@@ -4,6 +4,7 @@
 
 use crate::checkpoints::{restarts_on, saves};
 use crate::common::*;
+use equipoise::checkpoint::Checkpoint;
 use equipoise::prelude::*;
 use equipoise::{RunError, try_run};
 use std::time::Duration;
@@ -198,7 +199,11 @@ fn a_sync_point_at_which_the_run_saves_itself_is_no_quiescence() {
         let report = run(config.clone());
         assert_eq!((report.result, report.checkpoint_error), (6 * POINTS, None));
         assert_eq!(report.checkpoints, u64::from(POINTS / every) + 1, "the last one is for `at_checkpoint`");
-        assert_eq!(run(restarts_on(config, dir.path())).result, 6 * POINTS);
+        for folder in Checkpoint::all(dir.path()).expect("checkpoints") {
+            let elsewhere = tempfile::tempdir().expect("a folder");
+            let config = saves(restarts_on(config.clone(), &folder), elsewhere.path(), Some(every));
+            assert_eq!(run(config).result, 6 * POINTS, "{folder:?}");
+        }
     });
 }
 

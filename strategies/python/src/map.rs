@@ -83,6 +83,9 @@ impl Mapping {
         }
         let notes = notes.into_iter().map(|(name, bits)| Note::new(name, f64::from_bits(bits))).collect();
         let answer = Assignment { notes, sentence, ..Assignment::new(pe_of) };
+        let damaged = |why: String| raise_as(Fault::Input, format!("the pickled mapping is damaged: {why}"));
+        record.check().map_err(|error| damaged(error.to_string()))?;
+        answer.check(&record).map_err(|error| damaged(error.to_string()))?;
         let found = Run::new().wait(py, move || Found::new(record, topology, name, seconds, answer))?;
         Ok(Mapping { found: Arc::new(found) })
     }

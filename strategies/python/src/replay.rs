@@ -153,7 +153,7 @@ pub(crate) fn replay(
         let mut replayed = Replayed::default();
         for (record, topology, choices) in all {
             comparison.topology = topology.spec();
-            let step = replay_of(&record, &*topology, &choices, seed, || begin.elapsed()).map_err(raise)?;
+            let step = replay_of(&record, &*topology, &choices, seed, |_| begin.elapsed()).map_err(raise)?;
             replayed.add(record, &topology, &step);
             comparison.replays.push(step);
         }
@@ -178,7 +178,7 @@ pub(crate) fn predict(
     let records: Vec<_> = steps.iter().map(|step| step.record.clone()).collect();
     let Some(first) = records.first() else { return Err(usage("there are no steps")) };
     let topology = machine_of(py, machine.as_deref(), topology, first)?;
-    let choice = choice(py, &balancer, &topology, run.caller())?;
+    let choice = Limits::default().keep(&choice(py, &balancer, &topology, run.caller())?)?;
     run.wait(py, move || {
         let steps: Vec<_> = records.iter().map(|record| record.as_ref().clone()).collect();
         let found = Predictions::of(program, &steps, &*topology, &choice, seed).map_err(raise)?;

@@ -131,6 +131,15 @@ def test_reports_are_pages_and_documents(matrix, tmp_path):
     assert TORUS in repr(mapping)
 
 
+def test_tables_may_have_weights_and_name_their_rows():
+    columns = [("from", "i8"), ("to", "i8"), ("weight", "i8"), ("from_pe", "?")]
+    table = np.array([(0, 1, 3, False), (9, 1, 5, True), (1, 2, 4, False)], columns)
+    assert eq.map(table, "torus:4").costs["total_bytes"] == 7
+    table["weight"][2] = -4
+    with pytest.raises(ValueError, match="weight in row 2 is -4"):
+        eq.map(table, "torus:4")
+
+
 def test_constraints_are_kept(matrix):
     fixed = {0: 5, 1: [1, 2], 2: "node:3", 3: "!0-62", 4: "8,9"}
     mapping = eq.map(matrix, TORUS, fixed=fixed, max_objects=1)

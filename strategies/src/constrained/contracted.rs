@@ -252,7 +252,7 @@ fn fix_single(items: &mut Items, original: &Database, available: &[u32]) -> Resu
                 let pe = object.pe;
                 return Err(match is_group {
                     true => format!(
-                        "objects {} must be on one PE, and one of them cannot leave PE {pe}, where others may not be; change their \
+                        "objects {} must be on one PE, and one of them cannot leave PE {pe}, where not all of them may be; change their \
                          places or the group",
                         group()
                     ),

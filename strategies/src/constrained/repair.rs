@@ -423,18 +423,22 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
         false => {
             let open = || visited.iter().copied();
             let most_free = open().map(|pe| state.free_bytes(pe)).max().unwrap_or(0);
+            // The item may be a group.
+            let (they, them, have) =
+                if state.weight_of(item) > 1 { ("they", "them", "have") } else { ("it", "it", "has") };
             let why = match (open().any(|pe| state.has_place(pe)), state.bytes_of(item) > most_free) {
                 (_, true) => format!(
-                    "{} {}, and the most that a PE has left is {most_free}",
-                    if state.weight_of(item) > 1 { "together they have" } else { "it has" },
+                    "{they} {have} {}, and the most that a PE has left is {most_free}",
                     count(state.bytes_of(item), "byte")
                 ),
                 _ if state.weight_of(item) > 1 && open().all(|pe| !state.takes(item, pe)) => format!(
-                    "it stands for {} of a group that must be on one PE, and no PE where they may be takes as many more",
+                    "they must be on one PE, and no PE where they may be takes {} more",
                     count(state.weight_of(item), "object")
                 ),
-                (false, _) => "all PEs where it may be have as many objects as they take".into(),
-                _ => "all PEs where it may be have an object of one of its groups, or are full".into(),
+                (false, _) => format!("all PEs where {they} may be have as many objects as they take"),
+                _ => format!(
+                    "all PEs where {they} may be have an object from which a group keeps {them}, or are full"
+                ),
             };
             let what = match state.weight_of(item) {
                 1 => format!("object {id} fits on no PE"),

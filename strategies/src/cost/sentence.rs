@@ -31,7 +31,7 @@ pub fn sentence(before: &Metrics, after: &Metrics) -> String {
                 "Objects stay on PEs that are not available. An ideal balance of the others has a largest load of {ideal}."
             ),
             false => format!(
-                "Objects leave PEs that are not available: the largest load is {is_now} instead of {was}; with ideal balance {ideal}."
+                "Some PEs are not available: the largest load is {is_now} instead of {was}; with ideal balance of the others {ideal}."
             ),
         };
     }
@@ -135,7 +135,7 @@ mod tests {
         let check = |after: f64, expected: &str| check(before, after, expected);
         check(
             1.3,
-            "Objects leave PEs that are not available: the largest load is 1.30 s instead of 1.00 s; with ideal balance 1.25 s.",
+            "Some PEs are not available: the largest load is 1.30 s instead of 1.00 s; with ideal balance of the others 1.25 s.",
         );
         check(
             1.1,

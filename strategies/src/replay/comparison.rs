@@ -15,7 +15,8 @@ use crate::cost::catalogue::{self, Subject};
 /// The results of each strategy at each replayed step.
 ///
 /// The text has a table per step and, for several steps, a table of totals. The document is
-/// `{"program", "topology", "database", "before", "strategies"}` with the fields of [`Replay`]. For several
+/// `{"program", "topology", "database", "before", "strategies", "recommendation": {"strategy", "sentences"}}` with the fields of
+/// [`Replay`]. For several
 /// steps, these fields are totals, and `"steps": [{"database", "before", "strategies"}, ..]` follows. Loads,
 /// volumes and counts are sums over the steps, ratios are ratios of sums, the longest dilation is the maximum,
 /// and `database.step` is the first step. If strategies gave no answer for a step, the document also has
@@ -100,14 +101,23 @@ impl Serialize for Comparison {
             topology: &'a str,
             #[serde(flatten)]
             all: &'a Replay,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            recommendation: Option<Recommended>,
             #[serde(skip_serializing_if = "<[Replay]>::is_empty")]
             steps: &'a [Replay],
         }
-        let (program, topology) = (self.program.as_str(), self.topology.as_str());
-        match self.replays.as_slice() {
-            [only] => Document { program, topology, all: only, steps: &[] }.serialize(serializer),
-            steps => Document { program, topology, all: &total(steps), steps }.serialize(serializer),
+        #[derive(Serialize)]
+        struct Recommended {
+            strategy: String,
+            sentences: Vec<String>,
         }
+        let recommendation = self.recommendation().map(|Recommendation { strategy, lead, reasons }| {
+            Recommended { strategy, sentences: [lead, reasons].concat() }
+        });
+        let (program, topology) = (self.program.as_str(), self.topology.as_str());
+        let (all, steps) = (self.total(), self.replays.as_slice());
+        let steps = if steps.len() == 1 { &[] } else { steps };
+        Document { program, topology, all: &all, recommendation, steps }.serialize(serializer)
     }
 }
 

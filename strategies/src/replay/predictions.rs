@@ -34,7 +34,7 @@ impl Predictions {
     /// Judges the predictors of loads by the steps of a program on a machine: the strategy places the objects.
     ///
     /// # Errors
-    /// With fewer than two steps, if a step is inconsistent, or if the strategy gives no answer.
+    /// With fewer than two steps, if a step is inconsistent or has other PEs than the machine, or if the strategy gives no answer.
     pub fn of(
         program: String,
         steps: &[Database],
@@ -46,6 +46,10 @@ impl Predictions {
         for database in steps {
             let refused = |inconsistent| ReplayError::Inconsistent { step: database.step, inconsistent };
             database.check().map_err(refused)?;
+            let (recorded, pes) = (database.pes.len(), machine.pes());
+            if recorded != pes {
+                return Err(ReplayError::Pes { recorded, topology: machine.spec(), pes });
+            }
         }
         let failed = |error| ReplayError::Strategy { name: choice.spec.clone(), step: first.step, error };
         let rows = judge(steps, machine, choice, seed).map_err(failed)?;

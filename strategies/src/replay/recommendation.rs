@@ -229,7 +229,9 @@ fn of_links(best: &Row, replay: &Replay, steps: usize) -> Option<String> {
     };
     let load_seconds = metrics.slowest_seconds();
     // With this bandwidth, the busiest link of `best` needs no longer than the slowest PE of any placement whose links need less time.
-    let rivals = replay.strategies.iter().map(|row| &row.after).filter(|metrics| link(metrics) < of_link);
+    let all_others = replay.may_keep.then_some(&replay.before).into_iter();
+    let all_others = all_others.chain(replay.strategies.iter().map(|row| &row.after));
+    let rivals = all_others.filter(|metrics| link(metrics) < of_link);
     let least_load = rivals.map(Metrics::slowest_seconds).fold(load_seconds, f64::min).max(of_load);
     let enough = DEFAULT_BANDWIDTH * of_link / least_load;
     let [link, load] = [link(metrics), load_seconds].map(seconds);

@@ -51,7 +51,7 @@ impl Request {
     ///
     /// # Errors
     /// If the file cannot be read or has no such step, or the errors of [`replay`].
-    pub fn run(&self, now: impl FnMut() -> Duration) -> Result<Comparison, ReplayError> {
+    pub fn run(&self, now: impl FnMut(&str) -> Duration) -> Result<Comparison, ReplayError> {
         self.run_and(now, |_, _, _| {})
     }
 
@@ -61,7 +61,7 @@ impl Request {
     /// As `run`.
     pub fn run_and(
         &self,
-        mut now: impl FnMut() -> Duration,
+        mut now: impl FnMut(&str) -> Duration,
         mut see: impl FnMut(Database, &Arc<dyn Topology>, &Replay),
     ) -> Result<Comparison, ReplayError> {
         let count = self.steps.or(self.step.map(|_| 1));
@@ -72,17 +72,8 @@ impl Request {
         comparison.horizon = self.horizon.unwrap_or(comparison.horizon);
         for database in dump.steps {
             let recorded = database.pes.len();
-            let mut database = self.remapped(database)?;
-            database.costs = self.costs.clone().or(database.costs);
-            database.constraints = self.constraints.clone().or(database.constraints);
-            let machine = self.machine(&dump.topology, database.pes.len())?;
+            let (database, machine) = self.prepared(database, &dump.topology)?;
             comparison.topology = machine.spec();
-            // Errors of constraints that the user gives are no errors of the database, whose sizes they may need.
-            if !self.constraints.is_empty() && database.pes.len() == machine.pes() {
-                let object_bytes = database.constraints.object_bytes.clone();
-                let given = Constraints { object_bytes, ..self.constraints.clone() };
-                given.rules(&database, &*machine).map_err(ReplayError::Constraints)?;
-            }
             let mut replayed = replay(&database, &*machine, &choices, self.seed, &mut now)?;
             replayed.recorded_pes = (recorded != replayed.database.pes).then_some(recorded);
             see(database, &machine, &replayed);
@@ -120,15 +111,33 @@ impl Request {
     pub fn predictions(&self) -> Result<Predictions, ReplayError> {
         let count = self.steps.or(self.step.map(|_| 1));
         let dump = Dump::read_steps(&self.path, self.step, count)?;
-        let steps = dump.steps.into_iter().map(|database| self.remapped(database));
-        let steps: Vec<_> = steps.collect::<Result<_, _>>()?;
+        let steps = dump.steps.into_iter().map(|database| self.prepared(database, &dump.topology));
+        let (steps, machines): (Vec<_>, Vec<_>) = steps.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let choices = self.choices();
-        let (Some(choice), Some(first)) = (choices.first(), steps.first()) else {
+        let (Some(choice), Some(machine)) = (choices.first(), machines.first()) else {
             return Err(ReplayError::NoLaterStep);
         };
-        let machine = self.machine(&dump.topology, first.pes.len())?;
-        let found = Predictions::of(dump.program, &steps, &*machine, choice, self.seed)?;
+        let found = Predictions::of(dump.program, &steps, &**machine, choice, self.seed)?;
         Ok(Predictions { warnings: dump.warnings, ..found })
+    }
+
+    /// A step with the requested PEs, costs and constraints, and its machine.
+    fn prepared(
+        &self,
+        database: Database,
+        recorded: &str,
+    ) -> Result<(Database, Arc<dyn Topology>), ReplayError> {
+        let mut database = self.remapped(database)?;
+        database.costs = self.costs.clone().or(database.costs);
+        database.constraints = self.constraints.clone().or(database.constraints);
+        let machine = self.machine(recorded, database.pes.len())?;
+        // Errors of constraints that the user gives are no errors of the database, whose sizes they may need.
+        if !self.constraints.is_empty() && database.pes.len() == machine.pes() {
+            let object_bytes = database.constraints.object_bytes.clone();
+            let given = Constraints { object_bytes, ..self.constraints.clone() };
+            given.rules(&database, &*machine).map_err(ReplayError::Constraints)?;
+        }
+        Ok((database, machine))
     }
 
     fn remapped(&self, database: Database) -> Result<Database, ReplayError> {
@@ -191,7 +200,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let mut request = Request { path: file(folder.path(), "torus:2"), ..Request::default() };
         change(&mut request);
-        match (request.run(|| Duration::ZERO), expected) {
+        match (request.run(|_| Duration::ZERO), expected) {
             (Ok(found), Ok((topology, steps))) => {
                 assert_eq!(found.topology, topology);
                 assert_eq!(

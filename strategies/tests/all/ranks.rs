@@ -127,7 +127,11 @@ fn conflicts_name_all_that_take_part() {
     };
     refuses(&torn, &database, "where --fixed and other groups allow it");
     let wide = Constraints { groups: vec![group(true, Level::Pe, &[0, 1])], ..one("") };
-    refuses(&wide, &database, "it stands for 2 objects of a group that must be on one PE");
+    refuses(
+        &wide,
+        &database,
+        "object 0 and the 1 object with it fit on no PE: they must be on one PE, and no PE where they may be takes 2 objects more",
+    );
 }
 
 #[test]

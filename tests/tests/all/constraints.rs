@@ -108,9 +108,22 @@ fn what_cannot_be_kept_is_refused() {
     let sandbox = sandbox();
     sandbox.put("twice", "0 1\n0 2\n");
     sandbox.put("few", "0 1\n1 1\n2 1\n");
+    sandbox.put("pair", "together pe 0 2\n");
+    sandbox.put("nowhere", "0 !0-5\n");
+    sandbox.put("torn", "0 0,1\n2 2,3\n");
+    sandbox.put("held", "0 3\n2 0,2\n");
     for (flags, code, phrase) in [
         ("--max-objects 1", 2, "the PEs take at most 6 objects, and there are 12 objects"),
         ("--max-objects x", 2, "cannot read the largest numbers of objects `x`"),
+        ("--max-objects -1", 2, "or give a whole number such as 4096"),
+        ("--memory 80Q", 2, "or give a whole number such as 4096, 44M or 1e9 for all PEs"),
+        ("--fixed nowhere", 2, "object 0 may be on no PE; give it other places"),
+        (
+            "--fixed torn --groups pair",
+            2,
+            "objects 0, 2 must be on one PE, but no PE is among the places of all of them",
+        ),
+        ("--fixed held --groups pair", 2, "one of them cannot leave PE 3, where not all of them may be"),
         ("--max-objects places", 1, "line 2: expected a number, found `0 5`"),
         ("--fixed nothing", 2, "cannot read the list of fixed tasks `nothing`"),
         ("--fixed twice", 1, "`twice`: line 2: object 0 already has line 1"),

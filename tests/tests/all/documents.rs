@@ -216,7 +216,8 @@ fn replay_gives_a_document_per_step_and_sums_over_several() {
     let sandbox = sandbox();
     let one = "replay lb.json --step 5 --balancer GreedyLB --balancer RefineLB:imbalance=0.1 --format json";
     let one = sandbox.run(one).document();
-    check_fields(&one, &["program", "topology", "database", "before", "strategies"]);
+    check_fields(&one, &["program", "topology", "database", "before", "strategies", "recommendation"]);
+    check_fields(&one["recommendation"], &["strategy", "sentences"]);
     check_fields(&one["before"], METRICS);
     check_fields(
         &one["database"],
@@ -247,7 +248,10 @@ fn replay_gives_a_document_per_step_and_sums_over_several() {
     assert_eq!(rows[0]["after"]["max_load_seconds"], 3.0);
 
     let all = sandbox.run("replay lb.json --balancer GreedyLB --format json").document();
-    check_fields(&all, &["program", "topology", "database", "before", "strategies", "steps"]);
+    check_fields(
+        &all,
+        &["program", "topology", "database", "before", "strategies", "recommendation", "steps"],
+    );
     let steps = all["steps"].as_array().expect("a list");
     assert_eq!(steps.iter().map(|step| &step["database"]["step"]).collect::<Vec<_>>(), [4, 5, 6]);
     for part in steps.iter().chain([&all]) {
@@ -421,6 +425,19 @@ fn convert_writes_files_that_read_back_the_same() {
     assert_eq!(sandbox.text("other.json"), sandbox.text("again.json"), "the form is canonical");
     sandbox.run("convert lb.db one.db --step 5 --check").result();
     assert_eq!(document("one.db")["steps"].as_array().map(Vec::len), Some(1));
+
+    // Costs of a run, which only the newest version of our own databases holds.
+    sandbox.put("run.db", std::fs::read("../apps/databases/amr.db").expect("a database of the repository"));
+    let what = "left out: costs of messages and migrations, which this format or version does not have";
+    for line in ["old.db --to-version 2", "data.%p.json", "step.graph --step 0"] {
+        let output = sandbox.run(&format!("convert run.db {line} --check"));
+        assert!(output.stderr.contains(what), "{line}: {}", output.stderr);
+        assert!(
+            output.result().ends_with(", which reads back the same but for what was left out\n"),
+            "{line}"
+        );
+    }
+    assert!(!sandbox.run("convert run.db new.db --check").stderr.contains("left out"));
 
     let output = sandbox.run("convert lb.db pair.graph --step 5 --check");
     assert!(output.stderr.contains("left out: 1 edge that ends at a PE"), "{}", output.stderr);

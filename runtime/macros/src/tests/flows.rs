@@ -25,6 +25,8 @@ fn control_flow_with_waits_is_valid() {
         "for i in 0..count as u64 { at_sync!(cx); }",
         "for _ in -2..=2i8 { at_sync!(cx); }",
         "let x: f64 = reduce!(cx, f64::max, self.x); self.set(x);",
+        "let value = self.x(); self.set(value); let x: f64 = reduce!(cx, f64::max, self.x); self.set(x);",
+        "let answer = self.x(); self.set(answer); let x: f64 = ask!(cx, |answer| self.ask(answer)); self.set(x);",
         "let x: Vec<f64> = when!(halo(_, edge) => edge); self.set(x);",
         "'a: loop { while self.is_late() { if self.n == 3 { break 'a } at_sync!(cx); continue; } }",
         "at_sync!(cx); if self.n == 3 { return }",

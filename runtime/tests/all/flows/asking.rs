@@ -14,8 +14,16 @@ const QUESTIONS: u32 = 9;
 #[derive(Serialize, Deserialize)]
 struct Pupil {
     knows: u64,
+    asked: Vec<String>,
+    questions: u32,
     teachers: Array<Teacher>,
     done: Exit<u64>,
+}
+
+impl Pupil {
+    fn new(at: i32, teachers: Array<Teacher>, done: Exit<u64>) -> Self {
+        Pupil { knows: mixed(at as u64), asked: Vec::new(), questions: 0, teachers, done }
+    }
 }
 
 #[chare(index = [i32; 1], sync)]
@@ -29,7 +37,16 @@ impl Pupil {
                     ask!(cx, |answer| self.teachers.at(cx, teacher).answers(self.knows, answer));
                 self.knows = mixed(answer ^ u64::from(question));
             } else {
-                let _: u64 = ask!(cx, |answer| self.teachers.at(cx, teacher).answers(self.knows, answer));
+                let answer: String = "moved before the next question".into();
+                self.asked.push(answer);
+                let _: u64 = ask!(cx, |answer| {
+                    self.questions += 1;
+                    match self.knows % 2 {
+                        0 => self.teachers.at(cx, teacher).answers(self.knows, answer.clone()),
+                        _ => answer.send(cx, 3),
+                    }
+                });
+                assert_eq!(self.asked.len() as u32, self.questions);
                 ask!(cx, |noted| self.teachers.at(cx, teacher).notes(self.knows, noted));
                 self.knows = mixed(self.knows);
             }
@@ -75,7 +92,7 @@ impl Teacher {
 fn run(config: Config) -> Report<u64> {
     equipoise::run(config, |pe, done| {
         let teachers = pe.array([TEACHERS as i32], |_| Teacher { words: 0 });
-        let pupils = pe.array([PUPILS as i32], |[at]| Pupil { knows: mixed(at as u64), teachers, done });
+        let pupils = pe.array([PUPILS as i32], |[at]| Pupil::new(at, teachers, done));
         pe.main(move |pe| pupils.all(pe).learns());
     })
 }
@@ -121,7 +138,7 @@ fn a_flow_continues_from_a_checkpoint_before_its_next_question() {
 fn a_run_that_comes_to_rest_says_who_waits_for_an_answer() {
     let error = try_run(Config::simulated(3, 1), |pe, done| {
         let teachers = pe.sparse([TEACHERS as i32]);
-        let pupils = pe.array([3], |[at]| Pupil { knows: mixed(at as u64), teachers, done });
+        let pupils = pe.array([3], |[at]| Pupil::new(at, teachers, done));
         pe.main(move |pe| pupils.at(pe, [1]).learns());
     });
     let error = error.expect_err("there are no teachers").to_string();

@@ -184,14 +184,20 @@ impl Dump {
         Err(DatabaseError::Version { path: path.into(), version, reason })
     }
 
-    /// What the format of `path`, in this version (`None`: the newest), leaves out of the dump.
-    pub fn left_out(&self, path: impl AsRef<Path>, version: Option<u32>) -> Vec<&'static str> {
+    /// What the file `path`, in this version of a database (`None`: the newest), leaves out of the dump. A task graph (`is_graph`) and LB
+    /// data of vt leave out all that only our own databases have.
+    pub fn left_out(
+        &self,
+        path: impl AsRef<Path>,
+        version: Option<u32>,
+        is_graph: bool,
+    ) -> Vec<&'static str> {
         let path = path.as_ref();
-        let is_of_vt = vt::is_pattern(path);
-        let lacks_costs = is_of_vt || version.is_some_and(|version| version < versions(path).1);
+        let is_others = is_graph || vt::is_pattern(path);
+        let lacks_costs = is_others || version.is_some_and(|version| version < versions(path).1);
         let has = |is: fn(&Database) -> bool| self.steps.iter().any(is);
         let costs = lacks_costs && has(|database| database.costs.is_some());
-        let constraints = is_of_vt && has(|database| !database.constraints.is_empty());
+        let constraints = is_others && has(|database| !database.constraints.is_empty());
         [(costs, "costs of messages and migrations"), (constraints, "constraints")]
             .into_iter()
             .filter_map(|(is_left_out, what)| is_left_out.then_some(what))

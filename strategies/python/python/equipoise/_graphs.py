@@ -120,15 +120,18 @@ def _table(table: Any, names: list[Any]) -> Edges:
     pairs = [pair for pair in (("from", "to"), ("sender", "receiver")) if set(pair) <= set(names)]
     if not pairs:
         raise TypeError(f"the table of edges has the columns {', '.join(map(str, names))}; {ACCEPTED}")
-    column = {name: np.asarray(table[name]) for name in (*pairs[0], "bytes", "messages", "from_pe", "to_pe") if name in names}
+    size = next((name for name in ("bytes", "weight") if name in names), "bytes")
+    known = (*pairs[0], size, "messages", "from_pe", "to_pe")
+    column = {name: np.asarray(table[name]) for name in known if name in names}
     # PEs, which edges of databases may begin or end at, are no tasks.
     of_tasks = np.ones(len(table), bool)
     for name in ("from_pe", "to_pe"):
         if name in column:
             of_tasks &= ~column[name].astype(bool)
     kept = {name: values[of_tasks] for name, values in column.items()}
+    rows = np.flatnonzero(of_tasks)
     ends = np.stack([integers(name, kept[name], 1) for name in pairs[0]], axis=1)
-    return _listed(ends, kept.get("bytes"), kept.get("messages"))
+    return _listed(ends, kept.get(size), kept.get("messages"), lambda at: f"{size} in row {rows[at]}")
 
 
 def _rows(graph: ArrayLike | Iterable[Any]) -> Edges:

@@ -195,11 +195,10 @@ impl Build<'_> {
             None => (Vec::new(), Vec::new()),
         };
         self.generate(entry.clone(), arguments, None);
-        let (function, answer) = (local("asks"), local("answer"));
-        // The error for a wrong function gets the place of the macro.
+        // The error for a wrong function gets the place of the macro. Its names are the user's: a name of ours would be taken for a
+        // variable of the flow.
         let callback = quote_spanned!(call.path.span()=> #cx.peer(#cx.index()).callback().#entry());
-        let statement: Stmt =
-            parse_quote!({ let #answer = #callback; let #function = #asks; #function(#answer); });
+        let statement: Stmt = parse_quote!(::equipoise::__private::ask(#callback, #asks););
         let (step, _) = self.plain(&statement, false, scope, loops);
         vec![step, self.collective(entry, Source::Answer, vars, after, scope)]
     }
@@ -221,7 +220,8 @@ impl Build<'_> {
         // The error for a wrong function gets the place of the macro.
         let key = Ident::new("reduce", call.path.span());
         self.generate(entry.clone(), vec![argument], Some(Value { key, value: function }));
-        let value_name = local("value");
+        // No variable of a flow has this name.
+        let value_name = local("__value");
         let send = quote_spanned!(call.path.span()=> #cx.peers().contribute().#entry(#value_name));
         // The value is computed first, because it may need the element exclusively.
         let statement: Stmt = parse_quote!({ let #value_name = #value; #send; });
