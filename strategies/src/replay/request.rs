@@ -178,6 +178,8 @@ pub fn recorded_machine(recorded: &str, pes: usize) -> Result<Arc<dyn Topology>,
 mod tests {
     use std::path::Path;
 
+    use equipoise_model::constraints::{Group, Level};
+
     use super::*;
     use crate::testing;
 
@@ -242,5 +244,25 @@ mod tests {
             request.path = file(request.path.parent().expect("the file is in a folder"), "moebius:7");
         };
         check(unknown, Err("was recorded on `moebius:7`"));
+    }
+
+    #[test]
+    fn predictions_keep_constraints_and_are_for_one_machine() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let greedy = registry::parse("GreedyLB", &[]).expect("a strategy");
+        let request =
+            Request { path: file(folder.path(), "torus:2"), strategies: vec![greedy], ..Request::default() };
+        let known = |request: &Request| request.predictions().map(|found| found.predictors[0].max_over_avg);
+        // Loads 1 and 3: apart, or both on one PE.
+        assert_eq!(known(&request).ok(), Some(1.5));
+        let together = Group { together: true, level: Level::Pe, objects: vec![0, 1] };
+        let constraints = Constraints { groups: vec![together], ..Constraints::default() };
+        assert_eq!(known(&Request { constraints, ..request.clone() }).ok(), Some(2.0));
+
+        let of_pes = |step, pes| Database { step, ..testing::database(pes, &[(1.0, 0), (3.0, 0)]) };
+        let dump = Dump { steps: vec![of_pes(3, 2), of_pes(4, 3)], ..Dump::default() };
+        dump.write(&request.path).expect("a file can be written");
+        let error = known(&request).expect_err("the second step is of another machine").to_string();
+        assert!(error.contains("3 PEs") && error.contains("`flat:2`"), "{error}");
     }
 }
