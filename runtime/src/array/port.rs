@@ -286,7 +286,7 @@ impl<T: Chare> Port<T> {
 
     fn keep_until_quiet(&self, pe: &PeCx, to: Receivers, msg: T::Msg, saves: bool) {
         let asked = pe.out.node.quiescence.wait();
-        pe.collectives.quiet.borrow_mut().push(WaitsForQuiescence { asked, array: self.id, saves });
+        pe.collectives.quiet.borrow_mut().push(WaitsForQuiescence { asked, kept_by: Ok(self.id), saves });
         self.quiet.borrow_mut().push_back((to, msg));
     }
 

@@ -1,5 +1,6 @@
 //! The state of a PE for collectives: reductions, load-balancing steps, quiescence.
 
+use super::Reply;
 use super::meeting::Meeting;
 use crate::checkpoint::CostMeter;
 use crate::experience::Experience;
@@ -14,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A message that waits for quiescence.
+/// A message or `main` that waits for quiescence.
 pub(crate) struct WaitsForQuiescence {
     /// The number of rounds before, for which it does not wait.
     pub(crate) asked: u64,
-    /// The array that keeps it.
-    pub(crate) array: u16,
+    /// The array that keeps the message; none for a reply to `main`.
+    pub(crate) kept_by: Result<u16, Reply<()>>,
     /// Whether the run is to save itself before the message is sent.
     pub(crate) saves: bool,
 }
@@ -30,7 +31,7 @@ pub(crate) struct Collectives {
     /// On PE 0: the participants in the collectives of each array.
     pub(crate) ledgers: RefCell<Vec<Ledgers>>,
     pub(crate) steps: Steps,
-    /// The messages that wait for quiescence, in the order of the sends.
+    /// The messages that wait for quiescence, and `main`, in the order of the sends.
     pub(crate) quiet: RefCell<Vec<WaitsForQuiescence>>,
     /// Whether this PE holds something from a child in the tree, or contributions to a section. The transport flushes such a PE
     /// when no packet waits for it, even if the PE has work of its own: parts that arrive together go up together, and none waits

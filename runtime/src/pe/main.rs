@@ -1,4 +1,4 @@
-//! `main` as a future, which waits for replies.
+//! `main` as a future, which waits for replies, of others or at quiescence.
 //!
 //! A reply is the only event for which `main` waits, and it runs on the PE of `main`. So the executor is a function: it polls
 //! the future once at the begin, and again after each reply that wakes it.
@@ -54,6 +54,11 @@ impl Main {
             }
         }));
         Asked(answer)
+    }
+
+    /// Waits until nothing is in flight, like a message of `at_quiescence`.
+    pub fn quiescence(&self) -> Asked<()> {
+        self.ask(|main| self.pe.answer_when_quiet(main))
     }
 }
 

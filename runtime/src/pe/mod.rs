@@ -235,8 +235,18 @@ impl PeCx {
         drop(quiet);
         self.out.node.quiescence.served(now.len());
         for waiting in now {
-            self.ports[usize::from(waiting.array)].found_quiet(self);
+            match waiting.kept_by {
+                Ok(array) => self.ports[usize::from(array)].found_quiet(self),
+                Err(main) => main.send(self, ()),
+            }
         }
+    }
+
+    /// Answers when nothing is in flight.
+    pub(crate) fn answer_when_quiet(&self, main: Reply<()>) {
+        let asked = self.out.node.quiescence.wait();
+        let waiting = WaitsForQuiescence { asked, kept_by: Err(main), saves: false };
+        self.collectives.quiet.borrow_mut().push(waiting);
     }
 
     /// The run has saved itself for a sync point, and not for the messages that wait for a checkpoint: they wait for another one.

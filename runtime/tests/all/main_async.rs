@@ -78,6 +78,62 @@ async fn total(pe: &equipoise::Main, counters: Array<Counter>) -> u64 {
     pe.ask(|sum| counters.all(pe).total(sum.callback())).await
 }
 
+/// Passes a message on, and counts.
+#[derive(Serialize, Deserialize)]
+struct Runner {
+    passed: u64,
+    rng: Rng,
+}
+
+#[chare(index = [i32; 1])]
+impl Runner {
+    #[entry]
+    fn pass(&mut self, cx: &Cx<Self>, left: u32) {
+        self.passed += 1;
+        if left > 0 {
+            cx.peer([self.rng.sample(cx.shape()[0] as usize) as i32]).pass(left - 1);
+        }
+        if self.rng.once_in(4) {
+            cx.migrate(Pe(self.rng.sample(cx.pes()) as u32));
+        }
+    }
+
+    #[entry]
+    fn count(&mut self, cx: &Cx<Self>, passed: Callback<u64>) {
+        passed.send(cx, self.passed);
+    }
+}
+
+#[test]
+fn main_waits_for_quiescence() {
+    everywhere(40, 16, |config| {
+        let report = equipoise::run(config, |pe, done| {
+            let seed = pe.seed();
+            let runners = pe.array([4], |[i]| Runner { passed: 0, rng: Rng::new(seed, i as u64) });
+            pe.main_async(async move |pe| {
+                let mut sums = Vec::new();
+                for length in [30, 0, 70] {
+                    runners.all(&pe).pass(length);
+                    pe.quiescence().await;
+                    let counts: Vec<_> = (0..4)
+                        .map(|at| pe.ask(|count: Reply<u64>| runners.at(&pe, [at]).count(count.callback())))
+                        .collect();
+                    let mut sum = 0;
+                    for count in counts {
+                        sum += count.await;
+                    }
+                    sums.push(sum);
+                }
+                // Nothing is in flight, twice.
+                pe.quiescence().await;
+                pe.quiescence().await;
+                done.exit(&pe, sums);
+            });
+        });
+        assert_eq!(report.result, [4 * 31, 4 * 32, 4 * 103]);
+    });
+}
+
 #[test]
 fn a_main_that_waits_forever_is_reported_and_released() {
     let released = std::sync::Arc::new(());
@@ -110,5 +166,5 @@ fn a_panic_in_main_after_a_reply_ends_the_run() {
 #[test]
 #[ignore = "slow"]
 fn all_of_it_at_full_size() {
-    at_full_size(&[main_asks_one_question_after_the_other_and_several_at_once]);
+    at_full_size(&[main_asks_one_question_after_the_other_and_several_at_once, main_waits_for_quiescence]);
 }
