@@ -10,7 +10,7 @@ use crate::inbox::Mail;
 use crate::index::{Index, show};
 use crate::location::{self, Directory, Known, Placement, Residents, Route};
 use crate::order::{Order, Receivers};
-use crate::pe::{AnyPort, Contributor, Outbox, PeCx, WaitsForQuiescence, array_bit, post_delivery};
+use crate::pe::{AnyPort, Contributor, Outbox, PeCx, Waiter, WaitsForQuiescence, array_bit, post_delivery};
 use crate::section::Source;
 use crate::slot::{Item, Slot};
 use crate::waiting::OpenReduction;
@@ -286,7 +286,11 @@ impl<T: Chare> Port<T> {
 
     fn keep_until_quiet(&self, pe: &PeCx, to: Receivers, msg: T::Msg, saves: bool) {
         let asked = pe.out.node.quiescence.wait();
-        pe.collectives.quiet.borrow_mut().push(WaitsForQuiescence { asked, kept_by: Ok(self.id), saves });
+        pe.collectives.quiet.borrow_mut().push(WaitsForQuiescence {
+            asked,
+            waiter: Waiter::Message(self.id),
+            saves,
+        });
         self.quiet.borrow_mut().push_back((to, msg));
     }
 

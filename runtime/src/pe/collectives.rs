@@ -19,10 +19,17 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) struct WaitsForQuiescence {
     /// The number of rounds before, for which it does not wait.
     pub(crate) asked: u64,
-    /// The array that keeps the message; none for a reply to `main`.
-    pub(crate) kept_by: Result<u16, Reply<()>>,
+    pub(crate) waiter: Waiter,
     /// Whether the run is to save itself before the message is sent.
     pub(crate) saves: bool,
+}
+
+/// What waits for quiescence.
+pub(crate) enum Waiter {
+    /// A message, which this array keeps.
+    Message(u16),
+    /// `main`.
+    Main(Reply<()>),
 }
 
 /// The state of one PE for collectives.

@@ -26,7 +26,7 @@ pub use main::{Asked, Main};
 pub use reply::Reply;
 pub use shared::Shared;
 
-pub(crate) use collectives::{Collectives, Contributor, Ledgers, WaitsForQuiescence};
+pub(crate) use collectives::{Collectives, Contributor, Ledgers, Waiter, WaitsForQuiescence};
 pub(crate) use delivery::{Delivery, Offer, post_delivery};
 pub(crate) use main::begin as begin_main;
 pub(crate) use meeting::{Current, Told};
@@ -235,9 +235,9 @@ impl PeCx {
         drop(quiet);
         self.out.node.quiescence.served(now.len());
         for waiting in now {
-            match waiting.kept_by {
-                Ok(array) => self.ports[usize::from(array)].found_quiet(self),
-                Err(main) => main.send(self, ()),
+            match waiting.waiter {
+                Waiter::Message(array) => self.ports[usize::from(array)].found_quiet(self),
+                Waiter::Main(main) => main.send(self, ()),
             }
         }
     }
@@ -245,7 +245,7 @@ impl PeCx {
     /// Answers when nothing is in flight.
     pub(crate) fn answer_when_quiet(&self, main: Reply<()>) {
         let asked = self.out.node.quiescence.wait();
-        let waiting = WaitsForQuiescence { asked, kept_by: Err(main), saves: false };
+        let waiting = WaitsForQuiescence { asked, waiter: Waiter::Main(main), saves: false };
         self.collectives.quiet.borrow_mut().push(waiting);
     }
 
