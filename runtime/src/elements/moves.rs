@@ -27,6 +27,8 @@ impl<T: Chare> Elements<T> {
 
     /// The next collective of the element in this slot will wait for those of its new elements that it creates before it takes part:
     /// `is_now` says which.
+    #[cold]
+    #[inline(never)]
     pub(super) fn brings_created(
         &mut self,
         at: usize,
