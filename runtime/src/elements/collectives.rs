@@ -71,8 +71,6 @@ impl<T: Chare> Elements<T> {
             return self.port.enqueue_traced(&pe.out, Item { rank, slot: AFTER_SYNC, msg });
         }
         extra.resume = resume;
-        self.brings_created(at, Collective::Barrier, |created| !created.synced);
-        let slot = &mut self.slots[at];
         let tally = slot.takes_part(Collective::Barrier);
         let round = slot.syncs;
         slot.syncs += 1;

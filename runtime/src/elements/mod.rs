@@ -7,7 +7,7 @@ use crate::inbox::Bag;
 use crate::location::{AFTER_SYNC, Route};
 use crate::order::{Journey, Statistics};
 use crate::pe::{ARRAY_BITS, PeCx, post_delivery};
-use crate::slot::{Item, NextRounds};
+use crate::slot::{Collective, Item, NextRounds};
 use crate::tracer::Kept;
 use crate::waiting::Waiting;
 use rustc_hash::FxHashMap;
@@ -319,6 +319,9 @@ impl<T: Chare> Elements<T> {
             slot.extra().pinned = pe.delivery.pin.get();
         }
         if what & post_delivery::SYNC != 0 {
+            if what & post_delivery::CREATED != 0 {
+                self.brings_created(at, Collective::Barrier, |created| !created.synced);
+            }
             self.comes_to_sync(pe, at);
         }
         if what & post_delivery::CREATED != 0 {
