@@ -13,8 +13,8 @@ pub(crate) struct Estimate {
     at: u64,
     /// What has to be added to get the time of process 0.
     offset: i64,
-    /// The largest error of the offset.
-    error: u64,
+    /// The largest error of the offset, in nanoseconds.
+    pub(crate) error: u64,
 }
 
 /// The offsets at the begin and the end of a run.

@@ -26,9 +26,12 @@ fn processes_write_one_trace_and_state_the_error_of_their_clocks() {
         assert_eq!(elements, number("executions"), "{processes} x {pes}");
         assert_eq!(trace.details.migrations.len(), number("migrations"));
 
-        // Nothing arrives earlier than it is sent, up to the errors of two clocks.
+        // Nothing arrives earlier than it is sent, up to the errors of two clocks. Threads that share cores answer when they are
+        // scheduled: with more of them than cores the error is that of a scheduler.
         let error = trace.details.clock_error_seconds;
-        assert!(error < 1e-3, "{processes} x {pes}: the clocks are off by {error} s");
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let limit = if processes * (pes + 1) <= cores { 1e-3 } else { 1e-2 };
+        assert!(error < limit, "{processes} x {pes}: the clocks are off by {error} s");
         let received = trace.receives(|at| Some(trace.executions[at as usize].begin_seconds));
         let (mut between, mut all) = (0, 0);
         for execution in &trace.executions {

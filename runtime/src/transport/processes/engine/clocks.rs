@@ -6,12 +6,18 @@ use crate::events::{Alignment, Estimate};
 /// The number of questions at each time; the answer that took least time counts.
 const QUESTIONS: u32 = 16;
 
+/// The number of questions where no answer was [`GOOD`]: processes that share cores answer when they are scheduled.
+const MOST_QUESTIONS: u32 = 64;
+
+/// Offsets with at most this error need no more than [`QUESTIONS`], in nanoseconds.
+const GOOD: u64 = 100_000;
+
 /// What a process knows of the clock of process 0.
 #[derive(Default)]
 pub(super) struct Clocks {
     alignment: Alignment,
-    /// The questions that are still to be answered now.
-    remaining: u32,
+    /// The questions that have been answered at this time.
+    answered: u32,
     /// Whether a question is under way.
     has_asked: bool,
     best: Option<Estimate>,
@@ -37,7 +43,7 @@ impl Engine {
             return;
         }
         self.clocks.keep_best();
-        (self.clocks.remaining, self.clocks.is_over) = (QUESTIONS, is_over);
+        (self.clocks.answered, self.clocks.is_over) = (0, is_over);
         if !self.clocks.has_asked {
             self.ask(wire);
         }
@@ -58,10 +64,12 @@ impl Engine {
     /// Process 0 has answered.
     pub(super) fn learns_time(&mut self, wire: &mut dyn Wire, asked: u64, theirs: u64) {
         let estimate = Estimate::new(asked, theirs, self.nanoseconds());
-        self.clocks.best = Some(estimate.or_better(self.clocks.best));
+        let best = estimate.or_better(self.clocks.best);
+        self.clocks.best = Some(best);
         self.clocks.has_asked = false;
-        self.clocks.remaining = self.clocks.remaining.saturating_sub(1);
-        if self.clocks.remaining > 0 {
+        self.clocks.answered += 1;
+        let enough = if best.error <= GOOD { QUESTIONS } else { MOST_QUESTIONS };
+        if self.clocks.answered < enough {
             self.ask(wire);
         } else {
             self.clocks.keep_best();
