@@ -102,6 +102,7 @@ mod files;
 mod inbox;
 mod index;
 mod interleaving;
+mod keyed;
 mod lb_history;
 mod load;
 mod location;

@@ -14,23 +14,62 @@ use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::sync::Arc;
 
-/// An order about one array with messages `M` and slots `S`.
+/// An order about one array with messages `M` and slots `S`. What depends on neither has types of its own, because whatever
+/// depends on them is compiled for each type of chares.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Order<M, S> {
     /// A message routed by a [`Directory`](crate::location::Directory).
     Message { rank: u32, epoch: u32, origin: u32, msg: M },
-    /// The location of an element (sent to its home, or to a sender with an outdated entry).
-    Located { rank: u32, news: Known },
-    /// A broadcast (sent to PE 0, which numbers broadcasts).
-    Broadcast { msg: M },
-    /// The `number`-th broadcast (sent to every PE).
-    All { number: u32, msg: M },
-    /// A message to elements on several PEs (sent to the first of these PEs).
-    Multicast(Box<Multicast<M>>),
+    /// A message to several elements, or to one that missed such a message.
+    Spread(Spread, M),
     /// Contributions to a reduction whose target is this array (sent to the parent in the tree).
     Partial(Box<Partial<M>>),
-    /// An element migrates to the receiving PE.
-    Arrive { journey: Journey, slot: Box<S> },
+    /// An element for the receiving PE.
+    Element(Transfer, Box<S>),
+    /// Neither a message nor an element.
+    Notice(Notice),
+}
+
+impl<M, S> Order<M, S> {
+    /// Whether the order delivers a message of the program.
+    pub(crate) fn is_message(&self) -> bool {
+        match self {
+            Order::Message { .. } | Order::Spread(..) => true,
+            Order::Partial(_) | Order::Element(..) | Order::Notice(_) => false,
+        }
+    }
+}
+
+/// The way of a message that is not for one element, or that an element missed.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Spread {
+    /// A broadcast (sent to PE 0, which numbers broadcasts).
+    Broadcast,
+    /// The `number`-th broadcast (sent to every PE).
+    All { number: u32 },
+    /// A message to elements on several PEs (sent to the first of these PEs).
+    Multicast(Box<Multicast>),
+    /// A broadcast that an element missed while migrating (sent to the PE of the element).
+    Missed { rank: u32, number: u32 },
+}
+
+/// What is to be done with an element.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Transfer {
+    /// It migrates to the receiving PE.
+    Arrive { journey: Journey },
+    /// It was not created by an element of its array, and is to be created on PE `on` (sent to PE 0, which enters the element in the
+    /// ledgers).
+    Admit { on: u32 },
+    /// It is to be created on PE `on` (sent to its home).
+    Create { journey: Journey, on: u32 },
+}
+
+/// An order about an element or its location.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Notice {
+    /// The location of an element (sent to its home, or to a sender with an outdated entry).
+    Located { rank: u32, news: Known },
     /// An encoded element migrates to the receiving PE, for `--migration encode` between threads.
     ArriveEncoded {
         journey: Journey,
@@ -46,39 +85,10 @@ pub(crate) enum Order<M, S> {
         #[serde(skip)]
         buffer: Vec<u8>,
     },
-    /// A broadcast that an element missed while migrating (sent to the PE of the element).
-    Missed { rank: u32, number: u32, msg: M },
-    /// An element that was not created by an element of its array (sent to PE 0, which enters the element in the
-    /// ledgers), to be created on PE `on`.
-    Admit { on: u32, slot: Box<S> },
-    /// An element to create on PE `on` (sent to its home).
-    Create { journey: Journey, on: u32, slot: Box<S> },
     /// An element of a bound array has landed or is placed (sent by a PE to itself; see `elements/bound.rs`).
     Met { rank: u32 },
     /// An element with messages whose guards were false was visited by an element of another array (sent by a PE to itself).
     Visited { rank: u32 },
-}
-
-impl<M, S> Order<M, S> {
-    /// Whether the order delivers a message of the program.
-    pub(crate) fn is_message(&self) -> bool {
-        match self {
-            Order::Message { .. }
-            | Order::Broadcast { .. }
-            | Order::All { .. }
-            | Order::Multicast(_)
-            | Order::Missed { .. } => true,
-            Order::Located { .. }
-            | Order::Partial(_)
-            | Order::Arrive { .. }
-            | Order::ArriveEncoded { .. }
-            | Order::Landed { .. }
-            | Order::Admit { .. }
-            | Order::Create { .. }
-            | Order::Met { .. }
-            | Order::Visited { .. } => false,
-        }
-    }
 }
 
 /// The origin of a migrating element.
@@ -120,15 +130,14 @@ impl Receivers {
     }
 }
 
-/// A message to elements on several PEs. It travels along a tree of these PEs, once to each.
+/// The way of a message to elements on several PEs: along a tree of these PEs, once to each.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Multicast<M> {
+pub(crate) struct Multicast {
     /// The PE of the sender.
     pub origin: u32,
     /// The PEs that the sender knows the receivers on, in ascending order: first the PE to which this order goes, then the PEs
     /// to which that PE forwards the message.
     pub branches: Vec<Branch>,
-    pub msg: M,
 }
 
 /// A PE, and the receivers of a multicast there, each with the epoch that the sender knew.
@@ -137,6 +146,14 @@ pub(crate) type Branch = (u32, Vec<(u32, u32)>);
 /// A part of a reduction: contributions of some elements of an array or a section to an entry of an array.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Partial<M> {
+    pub of: Share,
+    /// The contributions.
+    pub pieces: Pieces<M>,
+}
+
+/// The reduction to which contributions belong, and how many they are.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Share {
     /// The elements that contribute.
     pub source: Source,
     /// The number of the reduction.
@@ -151,15 +168,18 @@ pub(crate) struct Partial<M> {
     pub by: u64,
     /// The number of contributions.
     pub tally: Tally,
-    /// The contributions.
-    pub pieces: Pieces<M>,
 }
 
-impl<M> Partial<M> {
+impl Share {
     /// Whether a contribution belongs to the same target.
     #[inline(always)]
     pub(crate) fn agrees(&self, entry: u16, to: &Receivers, prefixes: bool) -> bool {
         self.entry == entry && self.prefixes == prefixes && self.to == *to
+    }
+
+    /// Whether these are contributions to this reduction.
+    pub(crate) fn is_of(&self, source: Source, round: u32) -> bool {
+        self.source == source && self.round == round
     }
 }
 

@@ -6,8 +6,8 @@
 
 use super::chare::Chare;
 use super::port::Port;
-use crate::load::array_and_rank;
-use crate::order::{Order, Partial, Receivers};
+use crate::load::{array_and_rank, element_key};
+use crate::order::{Order, Partial, Receivers, Share};
 use crate::pe::{AnyPort, Contributor, Delivery, Offer, PeCx, post_delivery};
 use crate::pulse::Activity;
 use crate::reduction::{Pieces, Tally};
@@ -87,11 +87,11 @@ impl<T: Chare> Port<T> {
         let mut partials = self.contributions.partials.borrow_mut();
         let at = match partials.last() {
             // Usually it belongs to the reduction to which the one before belongs.
-            Some(last) if by.belongs_to(last.source, last.round) => partials.len() - 1,
+            Some(last) if by.belongs_to(last.of.source, last.of.round) => partials.len() - 1,
             _ => Self::position(&mut partials, &by, entry, offered),
         };
         let mine = &mut partials[at];
-        let agrees = mine.agrees(entry, &offered.to, offered.prefixes);
+        let agrees = mine.of.agrees(entry, &offered.to, offered.prefixes);
         if !agrees && let Some(offered) = first.take() {
             self.disagrees(pe, mine, &by, offered);
         }
@@ -102,13 +102,13 @@ impl<T: Chare> Port<T> {
         } else {
             mine.pieces.add(by.rank(), msg, T::combine);
         }
-        mine.tally.add(by.tally);
-        mine.by = mine.by.min(by.key);
+        mine.of.tally.add(by.tally);
+        mine.of.by = mine.of.by.min(by.key);
         if by.section.is_some() {
             // Its other members here are not known, so the transport decides when this part leaves.
             return pe.collectives.forwards.set(true);
         }
-        if mine.tally.count == by.here {
+        if mine.of.tally.count == by.here {
             let partial = partials.swap_remove(at);
             drop(partials);
             self.add_partial(pe, partial);
@@ -124,7 +124,7 @@ impl<T: Chare> Port<T> {
         entry: u16,
         offered: &Offered<T::Msg>,
     ) -> usize {
-        let known = partials.iter().position(|part| by.belongs_to(part.source, part.round));
+        let known = partials.iter().position(|part| by.belongs_to(part.of.source, part.of.round));
         known.unwrap_or_else(|| {
             partials.push(Self::part(by, entry, offered));
             partials.len() - 1
@@ -135,8 +135,8 @@ impl<T: Chare> Port<T> {
     fn part(by: &Contributor, entry: u16, offered: &Offered<T::Msg>) -> Partial<T::Msg> {
         let &Contributor { key, round, .. } = by;
         let (to, prefixes) = (offered.to.clone(), offered.prefixes);
-        let (tally, pieces) = (Tally::default(), Pieces::default());
-        Partial { source: by.source(), round, entry, to, prefixes, by: key, tally, pieces }
+        let of = Share { source: by.source(), round, entry, to, prefixes, by: key, tally: Tally::default() };
+        Partial { of, pieces: Pieces::default() }
     }
 
     /// The contribution goes to other receivers than those before it.
@@ -156,8 +156,8 @@ impl<T: Chare> Port<T> {
         }
         let next = || self.contributions.totals.borrow_mut().pop();
         while let Some(mut total) = next() {
-            if !total.prefixes {
-                self.reduces(&pe.delivery, total.entry, || total.pieces.merge(T::combine));
+            if !total.of.prefixes {
+                self.reduces(&pe.delivery, total.of.entry, || total.pieces.merge(T::combine));
             }
             self.post(&pe.out, pe.out.tree.parent(pe.out.rank), Order::Partial(Box::new(total)));
         }
@@ -165,17 +165,17 @@ impl<T: Chare> Port<T> {
 
     /// Adds a part of a reduction, from this PE or from a child in the tree.
     fn add_partial(&self, pe: &PeCx, partial: Partial<T::Msg>) {
-        let (source, round, tally) = (partial.source, partial.round, partial.tally);
+        let Share { source, round, tally, .. } = partial.of;
         let mut is_first = false;
         {
             let mut totals = self.contributions.totals.borrow_mut();
-            match totals.iter_mut().find(|total| total.source == source && total.round == round) {
+            match totals.iter_mut().find(|total| total.of.is_of(source, round)) {
                 Some(total) => {
-                    if !total.agrees(partial.entry, &partial.to, partial.prefixes) {
+                    if !total.of.agrees(partial.of.entry, &partial.of.to, partial.of.prefixes) {
                         return pe.fail(disagreement(&self.open(pe, total), &self.open(pe, &partial)));
                     }
-                    total.tally.add(partial.tally);
-                    total.by = total.by.min(partial.by);
+                    total.of.tally.add(tally);
+                    total.of.by = total.of.by.min(partial.of.by);
                     total.pieces.append(partial.pieces);
                 }
                 None => {
@@ -201,7 +201,7 @@ impl<T: Chare> Port<T> {
         let source = Source::Section(section);
         let total = {
             let mut totals = self.contributions.totals.borrow_mut();
-            let found = totals.iter().position(|total| total.source == source && total.round == round);
+            let found = totals.iter().position(|total| total.of.is_of(source, round));
             let Some(at) = found else { return };
             let is_elsewhere = |(id, port): (usize, &Rc<dyn AnyPort>)| {
                 id != usize::from(self.id) && port.is_reducing(source, round)
@@ -211,7 +211,7 @@ impl<T: Chare> Port<T> {
                 drop(totals);
                 return self.fail_elsewhere(pe, &mine);
             }
-            if totals[at].tally.count < section.len {
+            if totals[at].of.tally.count < section.len {
                 return;
             }
             totals.swap_remove(at)
@@ -240,7 +240,7 @@ impl<T: Chare> Port<T> {
 
     /// Sends the result of a reduction.
     fn finish_reduction(&self, pe: &PeCx, total: Partial<T::Msg>) {
-        let Partial { entry, to, prefixes, pieces, .. } = total;
+        let Partial { of: Share { entry, to, prefixes, .. }, pieces } = total;
         if !prefixes {
             if let Some(msg) = self.reduces(&pe.delivery, entry, || pieces.fold(T::combine)) {
                 self.send_to(pe, &to, msg);
@@ -268,7 +268,7 @@ impl<T: Chare> Port<T> {
 
     /// On PE 0: whether a reduction with this array as target is in progress.
     pub(super) fn has_total(&self, source: Source, round: u32) -> bool {
-        self.contributions.totals.borrow().iter().any(|total| total.source == source && total.round == round)
+        self.contributions.totals.borrow().iter().any(|total| total.of.is_of(source, round))
     }
 
     /// Receives a part of a reduction from a child in the tree.
@@ -286,12 +286,11 @@ impl<T: Chare> Port<T> {
         };
         let total = {
             let mut totals = self.contributions.totals.borrow_mut();
-            let found =
-                totals.iter().position(|total| total.source == Source::Array(source) && total.round == round);
+            let found = totals.iter().position(|total| total.of.is_of(Source::Array(source), round));
             found.map(|at| totals.swap_remove(at))
         };
         let Some(total) = total else { return false };
-        if total.tally.count != participants {
+        if total.of.tally.count != participants {
             self.fail_elsewhere(pe, &self.open(pe, &total));
             // The run is over; another array must not look for this total.
             return true;
@@ -316,35 +315,8 @@ impl<T: Chare> Port<T> {
 
     /// A part of a reduction, for messages to users.
     fn open(&self, pe: &PeCx, partial: &Partial<T::Msg>) -> OpenReduction {
-        let &Partial { source, round, by, .. } = partial;
-        let entry = T::ENTRIES[usize::from(partial.entry)];
-        let target = match &partial.to {
-            Receivers::One(rank) => self.name(*rank),
-            Receivers::All => format!("all elements of {}", T::NAME),
-            Receivers::Section(members) => match members.keys() {
-                [] => format!("no element of {}", T::NAME),
-                [one] => pe.element(*one),
-                [first, more @ ..] => format!("{} and {} more", pe.element(*first), more.len()),
-            },
-        };
-        let array = if source.array() == self.id { String::new() } else { format!(" of {}", T::NAME) };
-        let prefixes = if partial.prefixes { ", as prefixes" } else { "" };
-        let (name, done) = match source {
-            Source::Array(array) => (pe.name(array).to_owned(), Vec::new()),
-            Source::Section(section) => {
-                (format!("a section of {}", pe.name(section.array)), partial.pieces.runs())
-            }
-        };
-        OpenReduction {
-            source,
-            name,
-            round,
-            entry: format!("`{entry}`{array}"),
-            to: self.id,
-            target: format!("entry `{entry}` of {target}{prefixes}"),
-            by: pe.element(by),
-            done,
-        }
+        let entry = T::ENTRIES[usize::from(partial.of.entry)];
+        open(pe, &partial.of, (self.id, entry), &|| partial.pieces.runs())
     }
 
     /// Calls `f` with the unfinished reductions on PE 0; there are none on other PEs, if nothing is in flight.
@@ -361,5 +333,41 @@ impl<T: Chare> Port<T> {
     pub(super) fn incomplete_reductions(&self, pe: &PeCx) -> Vec<OpenReduction> {
         let (partials, totals) = (self.contributions.partials.borrow(), self.contributions.totals.borrow());
         partials.iter().chain(&*totals).map(|partial| self.open(pe, partial)).collect()
+    }
+}
+
+/// A part of a reduction to an entry of an array, for messages to users. `runs` are the ranks that contributed.
+fn open(
+    pe: &PeCx,
+    of: &Share,
+    (to, entry): (u16, &str),
+    runs: &dyn Fn() -> Vec<(u32, u64)>,
+) -> OpenReduction {
+    let &Share { source, round, by, .. } = of;
+    let array_name = pe.name(to);
+    let target = match &of.to {
+        Receivers::One(rank) => pe.element(element_key(to, *rank)),
+        Receivers::All => format!("all elements of {array_name}"),
+        Receivers::Section(members) => match members.keys() {
+            [] => format!("no element of {array_name}"),
+            [one] => pe.element(*one),
+            [first, more @ ..] => format!("{} and {} more", pe.element(*first), more.len()),
+        },
+    };
+    let array = if source.array() == to { String::new() } else { format!(" of {array_name}") };
+    let prefixes = if of.prefixes { ", as prefixes" } else { "" };
+    let (name, done) = match source {
+        Source::Array(array) => (pe.name(array).to_owned(), Vec::new()),
+        Source::Section(section) => (format!("a section of {}", pe.name(section.array)), runs()),
+    };
+    OpenReduction {
+        source,
+        name,
+        round,
+        entry: format!("`{entry}`{array}"),
+        to,
+        target: format!("entry `{entry}` of {target}{prefixes}"),
+        by: pe.element(by),
+        done,
     }
 }

@@ -8,14 +8,14 @@ use crate::codec;
 use crate::events::EventLog;
 use crate::inbox::Mail;
 use crate::index::{Index, show};
+use crate::keyed::Keyed;
 use crate::location::{self, Directory, Known, Placement, Residents, Route};
-use crate::order::{Order, Receivers};
+use crate::order::{Notice, Order, Receivers, Spread, Transfer};
 use crate::pe::{AnyPort, Contributor, Outbox, PeCx, Waiter, WaitsForQuiescence, array_bit, post_delivery};
 use crate::section::Source;
 use crate::slot::{Item, Slot};
 use crate::waiting::OpenReduction;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -96,7 +96,7 @@ pub(crate) struct Port<T: Chare> {
     /// Messages that wait for quiescence, oldest first.
     pub(crate) quiet: RefCell<VecDeque<(Receivers, T::Msg)>>,
     /// Messages that wait for a time, by number.
-    timed: RefCell<FxHashMap<u64, (Receivers, T::Msg)>>,
+    timed: RefCell<Keyed<(Receivers, T::Msg)>>,
     /// On PE 0: the number of the next broadcast.
     pub(crate) broadcasts: Cell<u32>,
     /// In an array of [`Setup::chares`](crate::Setup::chares): how many indices this PE has used, or skipped after a restart.
@@ -276,7 +276,7 @@ impl<T: Chare> Port<T> {
     /// Keeps a message for a time.
     pub(super) fn keep_for(&self, pe: &PeCx, to: Receivers, msg: T::Msg, duration: Duration) {
         let number = pe.waits(self.id, duration);
-        self.timed.borrow_mut().insert(number, (to, msg));
+        self.timed.borrow_mut().get_or_insert(number, (to, msg));
     }
 
     /// Keeps a message until nothing is in flight.
@@ -305,8 +305,9 @@ impl<T: Chare> Port<T> {
             return self.orders.borrow_mut().push(order);
         }
         let priority = match &order {
-            Order::Message { msg, .. } if out.prioritized != 0 => T::priority(msg),
-            Order::Multicast(multicast) if out.prioritized != 0 => T::priority(&multicast.msg),
+            Order::Message { msg, .. } | Order::Spread(Spread::Multicast(_), msg) if out.prioritized != 0 => {
+                T::priority(msg)
+            }
             _ => 0,
         };
         out.post(&self.shared.mail, (Some(self.id), priority), to, order, || {
@@ -318,7 +319,7 @@ impl<T: Chare> Port<T> {
     /// that have not received it.
     pub(crate) fn broadcast(&self, out: &Outbox, msg: T::Msg) {
         // PE 0 also sends itself an order: elements whose `Admit` order is queued before it receive the broadcast.
-        self.post(out, 0, Order::Broadcast { msg });
+        self.post(out, 0, Order::Spread(Spread::Broadcast, msg));
     }
 
     /// Numbers a broadcast, on PE 0, and sends it to every PE.
@@ -326,16 +327,16 @@ impl<T: Chare> Port<T> {
         let number = self.broadcasts.get();
         self.broadcasts.set(number.wrapping_add(1));
         for to in out.tree.children(0) {
-            self.post(out, to, Order::All { number, msg: T::copy(&msg) });
+            self.post(out, to, Order::Spread(Spread::All { number }, T::copy(&msg)));
         }
-        self.post(out, 0, Order::All { number, msg });
+        self.post(out, 0, Order::Spread(Spread::All { number }, msg));
     }
 
     /// Forwards a broadcast to the children of this PE. PE 0 has done so in `distribute`.
     pub(crate) fn relay(&self, out: &Outbox, number: u32, msg: &T::Msg) {
         if out.rank != 0 {
             for to in out.tree.children(out.rank) {
-                self.post(out, to, Order::All { number, msg: T::copy(msg) });
+                self.post(out, to, Order::Spread(Spread::All { number }, T::copy(msg)));
             }
         }
     }
@@ -350,7 +351,7 @@ impl<T: Chare> Port<T> {
             self.created.borrow_mut().push(created);
             pe.delivery.later(post_delivery::CREATED);
         } else {
-            self.post(&pe.out, 0, Order::Admit { on, slot: Box::new(Slot::new(rank, chare)) });
+            self.post(&pe.out, 0, Order::Element(Transfer::Admit { on }, Box::new(Slot::new(rank, chare))));
         }
     }
 
@@ -402,7 +403,7 @@ impl<T: Chare> AnyPort for Port<T> {
     }
 
     fn is_due(&self, pe: &PeCx, number: u64) {
-        let due = self.timed.borrow_mut().remove(&number);
+        let due = self.timed.borrow_mut().remove(number);
         if let Some((to, msg)) = due {
             self.send_to(pe, &to, msg);
         }
@@ -417,7 +418,7 @@ impl<T: Chare> AnyPort for Port<T> {
     }
 
     fn meet(&self, out: &Outbox, rank: u32) {
-        self.post(out, out.rank, Order::Met { rank });
+        self.post(out, out.rank, Order::Notice(Notice::Met { rank }));
     }
 
     fn open_reductions(&self, pe: &PeCx) -> Vec<OpenReduction> {

@@ -1,8 +1,9 @@
-//! Messages that wait in the order of their priorities, of arrays where an entry has one.
+//! Messages that wait in the order of their priorities, of arrays where an entry has one. Callers ask for `T::PRIORITIZED` first: of other
+//! arrays, nothing of this file is compiled.
 
 use super::Elements;
 use crate::array::Chare;
-use crate::pe::{Outbox, PeCx};
+use crate::pe::PeCx;
 use crate::slot::Item;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -72,12 +73,6 @@ impl<M> ByPriority<M> {
 }
 
 impl<T: Chare> Elements<T> {
-    /// Whether messages wait by priority.
-    #[inline(always)]
-    pub(super) fn is_by_priority(&self, out: &Outbox) -> bool {
-        T::PRIORITIZED && out.prioritized != 0
-    }
-
     /// Queues a message by priority.
     pub(super) fn wait_by_priority(&mut self, pe: &PeCx, item: Item<T::Msg>) {
         // A priority is code of the program, which may panic.
@@ -102,7 +97,7 @@ impl<T: Chare> Elements<T> {
 
     /// The priority of the next message; that of an array without priorities if orders wait, so that they wait no longer.
     pub(super) fn first_priority(&mut self, pe: &PeCx) -> Option<i64> {
-        if !self.is_by_priority(&pe.out) {
+        if !T::PRIORITIZED || pe.out.prioritized == 0 {
             return None;
         }
         self.sort_local(pe);

@@ -227,7 +227,7 @@ impl<T: Chare> Manager for Elements<T> {
         self.early_messages(pe, waiting, |rank| {
             self.port.home(&pe.out, rank) == pe.out.rank
                 && self.port.vacant(rank).is_some()
-                && !self.late.contains_key(&rank)
+                && !self.late.get(u64::from(rank)).is_some()
         });
     }
 }
@@ -235,7 +235,7 @@ impl<T: Chare> Manager for Elements<T> {
 impl<T: Chare> Elements<T> {
     /// The ranks of elements for which messages are kept, ascending.
     pub(super) fn early_ranks(&self) -> Vec<u32> {
-        let mut ranks: Vec<u32> = self.early.keys().copied().collect();
+        let mut ranks: Vec<u32> = self.early.keys().map(|rank| rank as u32).collect();
         ranks.sort_unstable();
         ranks
     }
@@ -243,7 +243,7 @@ impl<T: Chare> Elements<T> {
     /// Adds the messages for those elements that are not here.
     fn early_messages(&self, pe: &PeCx, waiting: &mut Waiting, is_missing: impl Fn(u32) -> bool) {
         for rank in self.early_ranks().into_iter().filter(|&rank| is_missing(rank)) {
-            let Some(messages) = self.early.get(&rank) else { continue };
+            let Some(messages) = self.early.get(u64::from(rank)) else { continue };
             let (name, verb) = (self.port.name(rank), if messages.len() == 1 { "waits" } else { "wait" });
             let messages = count(messages.len() as u64, "message");
             waiting.line(Some(pe.out.rank), format!("{messages} {verb} for {name}, which does not exist"));

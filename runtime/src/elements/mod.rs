@@ -4,13 +4,13 @@ use crate::array::{Chare, ChareOrder, ChareSlot, Cx, Port};
 use crate::broadcast::{Departures, Numbered, take_at};
 use crate::checkpoint::{ArrayIndex, Part};
 use crate::inbox::Bag;
+use crate::keyed::Keyed;
 use crate::location::{AFTER_SYNC, Route};
 use crate::order::{Journey, Statistics};
 use crate::pe::{ARRAY_BITS, PeCx, post_delivery};
 use crate::slot::{Collective, Item, NextRounds};
 use crate::tracer::Kept;
 use crate::waiting::Waiting;
-use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -98,14 +98,14 @@ pub(crate) struct Elements<T: Chare> {
     by_priority: ByPriority<T::Msg>,
     bag: Bag<Item<T::Msg>, ChareOrder<T>>,
     /// Messages for elements that are migrating to this PE, or do not exist.
-    early: FxHashMap<u32, Vec<T::Msg>>,
+    early: Keyed<Vec<T::Msg>>,
     /// The number of the next broadcast, and broadcasts that arrived early.
     broadcasts: u32,
     ahead: Numbered<T::Msg>,
     departures: Departures<T::Msg>,
     /// Elements that arrived but wait for broadcasts they missed while migrating, or for the elements with which they are
     /// bound, with the epoch of their last migration. Messages treat them as still migrating.
-    late: FxHashMap<u32, (u32, ChareSlot<T>)>,
+    late: Keyed<(u32, ChareSlot<T>)>,
     /// Elements that left and are not yet encoded, with their destinations. At most as many bytes as fit a cache are
     /// in flight, so that buffers are reused; encoding all elements at once would allocate memory for each.
     leaving: VecDeque<(u32, Journey, ChareSlot<T>)>,
@@ -133,11 +133,11 @@ impl<T: Chare> Elements<T> {
             batch: VecDeque::new(),
             by_priority: ByPriority::default(),
             bag: Bag::default(),
-            early: FxHashMap::default(),
+            early: Keyed::default(),
             broadcasts: 0,
             ahead: Numbered::default(),
             departures: Departures::default(),
-            late: FxHashMap::default(),
+            late: Keyed::default(),
             leaving: VecDeque::new(),
             flying_bytes: 0,
             blocked_inserts: Vec::new(),
@@ -152,7 +152,7 @@ impl<T: Chare> Elements<T> {
     /// A message arrives from another PE in memory.
     #[inline(always)]
     fn arrives(&mut self, pe: &PeCx, item: Item<T::Msg>) {
-        if self.is_by_priority(&pe.out) {
+        if T::PRIORITIZED && pe.out.prioritized != 0 {
             pe.out.not_executed();
             self.wait_by_priority(pe, item);
         } else {
@@ -183,7 +183,7 @@ impl<T: Chare> Elements<T> {
                 if slot == AFTER_SYNC {
                     self.slots[at as usize].extra().syncing = false;
                 }
-                self.deliver(pe, at as usize, msg);
+                self.deliver_one(pe, at as usize, msg);
             }
             Route::There(_) => {
                 pe.out.not_executed();
@@ -196,7 +196,7 @@ impl<T: Chare> Elements<T> {
     /// Keeps a message for an element that is migrating to this PE, or does not exist.
     fn hold(&mut self, pe: &PeCx, rank: u32, msg: T::Msg) {
         pe.out.not_executed();
-        let kept = self.early.entry(rank).or_default();
+        let kept = self.early.get_or_insert(u64::from(rank), Vec::new());
         kept.push(msg);
         pe.out.trace(|tracer| tracer.keeps(Kept::Early, self.port.id, rank, None));
         if let Some(log) = pe.out.log() {
@@ -221,15 +221,28 @@ impl<T: Chare> Elements<T> {
                 self.run_pending(pe, at, rank);
             }
         } else {
-            pe.out.not_executed();
-            let entry = T::entry(&msg) as u16;
-            let pending = &mut slot.extra().pending;
-            pending.push_back(msg);
-            let since = Some((entry, pe.clock.virtual_seconds()));
-            pe.out.trace(|tracer| tracer.keeps(Kept::Pending, self.port.id, rank, since));
-            if let Some(log) = pe.out.log() {
-                log.keeps_pending(self.port.id, entry, rank, pending.len());
-            }
+            self.keep(pe, at, msg);
+        }
+    }
+
+    /// Like [`deliver`](Self::deliver), where the time of a call does not count: compiled once.
+    #[inline(never)]
+    fn deliver_one(&mut self, pe: &PeCx, at: usize, msg: T::Msg) {
+        self.deliver(pe, at, msg);
+    }
+
+    /// Keeps a message whose guard is false.
+    #[inline(never)]
+    fn keep(&mut self, pe: &PeCx, at: usize, msg: T::Msg) {
+        pe.out.not_executed();
+        let slot = &mut self.slots[at];
+        let (rank, entry) = (slot.rank, T::entry(&msg) as u16);
+        let pending = &mut slot.extra().pending;
+        pending.push_back(msg);
+        let since = Some((entry, pe.clock.virtual_seconds()));
+        pe.out.trace(|tracer| tracer.keeps(Kept::Pending, self.port.id, rank, since));
+        if let Some(log) = pe.out.log() {
+            log.keeps_pending(self.port.id, entry, rank, pending.len());
         }
     }
 
@@ -342,7 +355,7 @@ impl<T: Chare> Elements<T> {
     const ROUNDS: u32 = 64;
 
     fn run_local(&mut self, pe: &PeCx) {
-        if self.is_by_priority(&pe.out) {
+        if T::PRIORITIZED && pe.out.prioritized != 0 {
             // The scheduler runs messages by priority, over all arrays.
             self.sort_local(pe);
             return self.run_orders(pe);
@@ -397,7 +410,7 @@ impl<T: Chare> Elements<T> {
 
     /// The next message of this PE to itself.
     fn next_item(&mut self, pe: &PeCx) -> Option<Item<T::Msg>> {
-        if self.is_by_priority(&pe.out) {
+        if T::PRIORITIZED && pe.out.prioritized != 0 {
             return self.next_by_priority(pe);
         }
         if self.batch.is_empty() {

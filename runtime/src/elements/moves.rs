@@ -3,7 +3,7 @@
 use super::Elements;
 use crate::array::{Chare, ChareSlot, Created};
 use crate::location::Known;
-use crate::order::{Ended, Journey, Order, PeOrder};
+use crate::order::{Ended, Journey, Notice, Order, PeOrder, Transfer};
 use crate::pe::{Outbox, PeCx};
 use crate::reduction::birth;
 use crate::slot::{Collective, Extra, Item, Slot};
@@ -51,7 +51,11 @@ impl<T: Chare> Elements<T> {
     pub(super) fn send_home(&mut self, out: &Outbox, on: u32, slot: Box<ChareSlot<T>>) {
         let flight = self.departures.leave(slot.rank, slot.missing(), self.broadcasts);
         let journey = Journey { from: out.rank, flight, epoch: 0, step: None };
-        self.port.post(out, self.port.home(out, slot.rank), Order::Create { journey, on, slot });
+        self.port.post(
+            out,
+            self.port.home(out, slot.rank),
+            Order::Element(Transfer::Create { journey, on }, slot),
+        );
     }
 
     /// Removes an element from its slot, because it migrates to PE `to` or ends (`gone`).
@@ -68,7 +72,8 @@ impl<T: Chare> Elements<T> {
         let home = self.port.home(&pe.out, self.slots[at].rank);
         let (mut slot, epoch) = self.remove(&pe.out, at, home, true);
         let rank = slot.rank;
-        self.port.post(&pe.out, home, Order::Located { rank, news: Known { pe: home, epoch, gone: true } });
+        let news = Known { pe: home, epoch, gone: true };
+        self.port.post(&pe.out, home, Order::Notice(Notice::Located { rank, news }));
         // Pending messages go to the next element with this index.
         pe.out.trace(|tracer| tracer.drops(Kept::Pending, self.port.id, rank));
         if let Some(log) = pe.out.log() {
@@ -106,7 +111,7 @@ impl<T: Chare> Elements<T> {
             slot.extra().charged += seconds;
         }
         if !pe.settings().encodes_migrations() || !pe.out.shares_memory_with(to) {
-            return self.port.post(&pe.out, to, Order::Arrive { journey, slot: Box::new(slot) });
+            return self.port.post(&pe.out, to, Order::Element(Transfer::Arrive { journey }, Box::new(slot)));
         }
         self.leaving.push_back((to, journey, slot));
         self.encode_leaving(pe);
@@ -121,7 +126,7 @@ impl<T: Chare> Elements<T> {
                 return pe.fail(format!("{} cannot migrate: {error}", self.port.name(slot.rank)));
             }
             self.flying_bytes += bytes.len();
-            self.port.post(&pe.out, to, Order::ArriveEncoded { journey, bytes });
+            self.port.post(&pe.out, to, Order::Notice(Notice::ArriveEncoded { journey, bytes }));
         }
     }
 
@@ -130,7 +135,7 @@ impl<T: Chare> Elements<T> {
             let home = self.port.home(&pe.out, slot.rank);
             if home != pe.out.rank {
                 let news = Known { pe: pe.out.rank, epoch: journey.epoch, gone: false };
-                self.port.post(&pe.out, home, Order::Located { rank: slot.rank, news });
+                self.port.post(&pe.out, home, Order::Notice(Notice::Located { rank: slot.rank, news }));
             }
         }
         self.lands(pe, journey, journey.epoch, slot, buffer);
@@ -144,16 +149,13 @@ impl<T: Chare> Elements<T> {
     /// it missed some of them.
     fn lands(&mut self, pe: &PeCx, journey: Journey, epoch: u32, slot: ChareSlot<T>, buffer: Vec<u8>) {
         let Journey { from, flight, .. } = journey;
-        self.port.post(
-            &pe.out,
-            from,
-            Order::Landed { flight, at: pe.out.rank, broadcasts: self.broadcasts, buffer },
-        );
+        let landed = Notice::Landed { flight, at: pe.out.rank, broadcasts: self.broadcasts, buffer };
+        self.port.post(&pe.out, from, Order::Notice(landed));
         if slot.missing() >= self.broadcasts && !self.is_bound(&pe.infos) {
             return self.place(pe, slot, epoch);
         }
         let rank = slot.rank;
-        self.late.insert(rank, (epoch, slot));
+        self.late.get_or_insert(u64::from(rank), (epoch, slot));
         self.deliver_late(pe, rank);
     }
 
@@ -170,11 +172,11 @@ impl<T: Chare> Elements<T> {
 
     /// Whether a late element has all broadcasts that it missed.
     pub(super) fn is_complete(&self, rank: u32) -> bool {
-        self.late.get(&rank).is_some_and(|(_, slot)| slot.missing() >= self.broadcasts)
+        self.late.get(u64::from(rank)).is_some_and(|(_, slot)| slot.missing() >= self.broadcasts)
     }
 
     pub(super) fn place_late(&mut self, pe: &PeCx, rank: u32) {
-        if let Some((epoch, slot)) = self.late.remove(&rank) {
+        if let Some((epoch, slot)) = self.late.remove(u64::from(rank)) {
             self.place(pe, slot, epoch);
         }
     }
@@ -188,7 +190,7 @@ impl<T: Chare> Elements<T> {
             slot.broadcasts = number.wrapping_add(1);
             pe.out.executed(1);
             self.begin(pe);
-            self.deliver(pe, at, msg);
+            self.deliver_one(pe, at, msg);
         }
     }
 
@@ -198,7 +200,7 @@ impl<T: Chare> Elements<T> {
         self.port.register_location(&pe.out, rank, at as u32, epoch);
         self.slots.push(slot);
         if !self.early.is_empty() {
-            let early = self.early.remove(&rank).unwrap_or_default();
+            let early = self.early.remove(u64::from(rank)).unwrap_or_default();
             let kept = early.len();
             for (nth, msg) in early.into_iter().enumerate() {
                 pe.out.trace(|tracer| tracer.requeues(self.port.id, rank, self.port.local.borrow().len()));
@@ -227,7 +229,7 @@ impl<T: Chare> Elements<T> {
     pub(super) fn create(&mut self, pe: &PeCx, journey: Journey, on: u32, slot: Box<ChareSlot<T>>) {
         let rank = slot.rank;
         // An element on another PE may have ended already; an element on this PE has not.
-        if self.port.holds(&pe.out, rank) || self.late.contains_key(&rank) {
+        if self.port.holds(&pe.out, rank) || self.late.get(u64::from(rank)).is_some() {
             return pe.fail(format!(
                 "cannot insert {}: it exists already, on {}; destroy it first, or insert at another index",
                 self.port.name(rank),
@@ -238,12 +240,12 @@ impl<T: Chare> Elements<T> {
             Some(epoch) if on == pe.out.rank => self.lands(pe, journey, epoch, *slot, Vec::new()),
             Some(epoch) => {
                 let journey = Journey { epoch: self.port.begins_on(rank, on, epoch), ..journey };
-                self.port.post(&pe.out, on, Order::Arrive { journey, slot });
+                self.port.post(&pe.out, on, Order::Element(Transfer::Arrive { journey }, slot));
                 pe.out.trace(|tracer| tracer.drops(Kept::Early, self.port.id, rank));
                 if let Some(log) = pe.out.log() {
                     log.drops(self.port.id, rank);
                 }
-                for msg in self.early.remove(&rank).into_iter().flatten() {
+                for msg in self.early.remove(u64::from(rank)).into_iter().flatten() {
                     self.port.send_any(&pe.out, rank, msg);
                 }
             }

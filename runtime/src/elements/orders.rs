@@ -4,7 +4,7 @@ use super::Elements;
 use crate::array::{Chare, ChareOrder, ChareSlot, each_of};
 use crate::events::EventLog;
 use crate::location::{IN_TRANSIT, Route};
-use crate::order::{Multicast, Order};
+use crate::order::{Multicast, Notice, Order, Spread, Transfer};
 use crate::pe::PeCx;
 use crate::slot::Item;
 use std::rc::Rc;
@@ -34,17 +34,8 @@ impl<T: Chare> Elements<T> {
         pe.delivery.running.clear();
         match order {
             Order::Message { rank, epoch, origin, msg } => self.receive_routed(pe, rank, epoch, origin, msg),
-            Order::Located { rank, news } => {
-                if let Some(directory) = &self.port.directory {
-                    directory.borrow_mut().located(rank, news);
-                }
-                if let Some(at) = self.blocked_inserts.iter().position(|(_, _, slot)| slot.rank == rank) {
-                    let (journey, on, slot) = self.blocked_inserts.swap_remove(at);
-                    self.create(pe, journey, on, slot);
-                }
-            }
-            Order::Broadcast { msg } => self.port.distribute(&pe.out, msg),
-            Order::All { number, msg } => {
+            Order::Spread(Spread::Broadcast, msg) => self.port.distribute(&pe.out, msg),
+            Order::Spread(Spread::All { number }, msg) => {
                 self.port.relay(&pe.out, number, &msg);
                 if number != self.broadcasts {
                     self.ahead.insert(number, msg);
@@ -55,31 +46,18 @@ impl<T: Chare> Elements<T> {
                     self.deliver_to_all(pe, msg);
                 }
             }
-            Order::Multicast(multicast) => self.receive_multicast(pe, *multicast),
-            Order::Partial(partial) => self.port.receive_partial(pe, *partial),
-            Order::Arrive { journey, slot } => self.arrive(pe, journey, *slot, Vec::new()),
-            Order::ArriveEncoded { journey, bytes } => {
-                if let Some(slot) = self.port.decoded::<ChareSlot<T>>(&pe.out, &bytes) {
-                    self.arrive(pe, journey, slot, bytes);
-                }
-            }
-            Order::Landed { flight, at, broadcasts, buffer } => {
-                // The buffer is empty if the element was not encoded.
-                self.flying_bytes -= buffer.len().min(self.flying_bytes);
-                pe.out.return_buffer(buffer);
-                self.encode_leaving(pe);
-                let port = Rc::clone(&self.port);
-                self.departures.landed(flight, (at, broadcasts), self.broadcasts, |rank, number, msg| {
-                    port.post(&pe.out, at, Order::Missed { rank, number, msg: T::copy(msg) });
-                });
-            }
-            Order::Missed { rank, number, msg } => {
-                if let Some((_, slot)) = self.late.get_mut(&rank) {
+            Order::Spread(Spread::Multicast(way), msg) => self.receive_multicast(pe, *way, msg),
+            Order::Spread(Spread::Missed { rank, number }, msg) => {
+                if let Some((_, slot)) = self.late.get_mut(u64::from(rank)) {
                     slot.extra().missed.insert(number, msg);
                     self.deliver_late(pe, rank);
                 }
             }
-            Order::Admit { on, mut slot } => {
+            Order::Partial(partial) => self.port.receive_partial(pe, *partial),
+            Order::Element(Transfer::Arrive { journey }, slot) => {
+                self.arrive(pe, journey, *slot, Vec::new());
+            }
+            Order::Element(Transfer::Admit { on }, mut slot) => {
                 {
                     let array_ledgers = &mut pe.collectives.ledgers.borrow_mut()[usize::from(self.port.id)];
                     slot.contributions = array_ledgers.reductions.admit();
@@ -88,12 +66,42 @@ impl<T: Chare> Elements<T> {
                 slot.broadcasts = self.port.broadcasts.get();
                 self.send_home(&pe.out, on, slot);
             }
-            Order::Create { journey, on, slot } => {
+            Order::Element(Transfer::Create { journey, on }, slot) => {
                 pe.out.inserts(-1);
                 self.create(pe, journey, on, slot);
             }
-            Order::Met { rank } => self.met(pe, rank),
-            Order::Visited { rank } => {
+            Order::Notice(notice) => self.notice(pe, notice),
+        }
+    }
+
+    fn notice(&mut self, pe: &PeCx, notice: Notice) {
+        match notice {
+            Notice::Located { rank, news } => {
+                if let Some(directory) = &self.port.directory {
+                    directory.borrow_mut().located(rank, news);
+                }
+                if let Some(at) = self.blocked_inserts.iter().position(|(_, _, slot)| slot.rank == rank) {
+                    let (journey, on, slot) = self.blocked_inserts.swap_remove(at);
+                    self.create(pe, journey, on, slot);
+                }
+            }
+            Notice::ArriveEncoded { journey, bytes } => {
+                if let Some(slot) = self.port.decoded::<ChareSlot<T>>(&pe.out, &bytes) {
+                    self.arrive(pe, journey, slot, bytes);
+                }
+            }
+            Notice::Landed { flight, at, broadcasts, buffer } => {
+                // The buffer is empty if the element was not encoded.
+                self.flying_bytes -= buffer.len().min(self.flying_bytes);
+                pe.out.return_buffer(buffer);
+                self.encode_leaving(pe);
+                let port = Rc::clone(&self.port);
+                self.departures.landed(flight, (at, broadcasts), self.broadcasts, |rank, number, msg| {
+                    port.post(&pe.out, at, Order::Spread(Spread::Missed { rank, number }, T::copy(msg)));
+                });
+            }
+            Notice::Met { rank } => self.met(pe, rank),
+            Notice::Visited { rank } => {
                 // If the element has left, its guards are evaluated where it is placed.
                 if let Route::Here(at) = self.port.find(&pe.out, rank) {
                     self.recheck(pe, at as usize);
@@ -109,16 +117,19 @@ impl<T: Chare> Elements<T> {
         pe.out.executed(1);
         match route {
             // The packets of a simulated machine have waited by priority.
-            Route::Here(slot) if self.is_by_priority(&pe.out) && pe.clock.simulated().is_none() => {
+            Route::Here(slot)
+                if T::PRIORITIZED && pe.out.prioritized != 0 && pe.clock.simulated().is_none() =>
+            {
                 let slot = pe.out.log().map_or(slot, EventLog::defers);
-                self.arrives(pe, Item { rank, slot, msg });
+                pe.out.not_executed();
+                self.wait_by_priority(pe, Item { rank, slot, msg });
             }
-            Route::Here(slot) => self.deliver(pe, slot as usize, msg),
+            Route::Here(slot) => self.deliver_one(pe, slot as usize, msg),
             Route::Hold => self.hold(pe, rank, msg),
             Route::There(news) => {
                 pe.out.not_executed();
                 if origin != pe.out.rank {
-                    self.port.post(&pe.out, origin, Order::Located { rank, news });
+                    self.port.post(&pe.out, origin, Order::Notice(Notice::Located { rank, news }));
                 }
                 if let Some(log) = pe.out.log() {
                     log.addresses(self.port.id, rank);
@@ -129,8 +140,8 @@ impl<T: Chare> Elements<T> {
     }
 
     /// Delivers a multicast to its receivers here, after it has forwarded it to other PEs.
-    fn receive_multicast(&mut self, pe: &PeCx, multicast: Multicast<T::Msg>) {
-        let Multicast { origin, mut branches, msg } = multicast;
+    fn receive_multicast(&mut self, pe: &PeCx, way: Multicast, msg: T::Msg) {
+        let Multicast { origin, mut branches } = way;
         let others = branches.split_off(branches.len().min(1));
         self.port.forward(&pe.out, origin, others, &msg);
         let receivers = branches.pop().map(|(_, receivers)| receivers).unwrap_or_default();
@@ -140,7 +151,7 @@ impl<T: Chare> Elements<T> {
                 return self.receive_routed(pe, rank, epoch, origin, msg);
             }
             pe.out.executed(1);
-            let log = if self.is_by_priority(&pe.out) { pe.out.log() } else { None };
+            let log = if T::PRIORITIZED && pe.out.prioritized != 0 { pe.out.log() } else { None };
             self.arrives(pe, Item { rank, slot: log.map_or(IN_TRANSIT, EventLog::defers), msg });
         });
     }
@@ -171,7 +182,7 @@ impl<T: Chare> Elements<T> {
         }
         if self.departures.waiting() {
             for (rank, at) in self.departures.delivered(number, || T::copy(&msg)) {
-                self.port.post(&pe.out, at, Order::Missed { rank, number, msg: T::copy(&msg) });
+                self.port.post(&pe.out, at, Order::Spread(Spread::Missed { rank, number }, T::copy(&msg)));
             }
         }
         pe.out.executed(deliveries);

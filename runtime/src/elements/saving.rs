@@ -48,7 +48,7 @@ impl<T: Chare> Elements<T> {
                  end {name} before it is inserted again"
             ));
         }
-        let of_rank = |rank| self.early.get(&rank).map(|all| (rank, all));
+        let of_rank = |rank| self.early.get(u64::from(rank)).map(|all| (rank, all));
         let early: Vec<(u32, &Vec<T::Msg>)> = self.early_ranks().into_iter().filter_map(of_rank).collect();
         let rest = self.port.with_totals(|totals| {
             let rest = RestOf { early: &early, quiet: &*self.port.quiet.borrow(), totals };
@@ -90,9 +90,9 @@ impl<T: Chare> Elements<T> {
             self.check_receivers(&rest)?;
             let is_reduction = |total: &Partial<T::Msg>| {
                 let mut entries = total.pieces.messages().map(T::entry);
-                usize::from(total.source.array()) < arrays
-                    && usize::from(total.entry) < T::ENTRIES.len()
-                    && entries.all(|entry| entry == usize::from(total.entry))
+                usize::from(total.of.source.array()) < arrays
+                    && usize::from(total.of.entry) < T::ENTRIES.len()
+                    && entries.all(|entry| entry == usize::from(total.of.entry))
             };
             if !rest.totals.iter().all(is_reduction) {
                 return Err(format!(
@@ -110,7 +110,8 @@ impl<T: Chare> Elements<T> {
     fn check_receivers(&self, rest: &Owned<T::Msg>) -> Result<(), String> {
         let (id, count) = (self.port.id, self.port.shared.count);
         let early = rest.early.iter().map(|(rank, _)| *rank).filter(|rank| *rank >= count);
-        let receivers = rest.quiet.iter().map(|(to, _)| to).chain(rest.totals.iter().map(|total| &total.to));
+        let receivers =
+            rest.quiet.iter().map(|(to, _)| to).chain(rest.totals.iter().map(|total| &total.of.to));
         match early.chain(receivers.filter_map(|to| to.outside(id, count))).next() {
             Some(rank) => Err(format!(
                 "has a message that waits for element {rank} of {}, which has {} in this run; restart with as many as there were",

@@ -3,7 +3,7 @@
 use super::Elements;
 use crate::array::Chare;
 use crate::location::Route;
-use crate::order::Order;
+use crate::order::{Notice, Order};
 use crate::pe::{AnyElements, PeCx, Presence};
 use std::any::Any;
 
@@ -12,7 +12,7 @@ impl<T: Chare> AnyElements for Elements<T> {
         if let Route::Here(at) = self.port.find(&pe.out, rank) {
             visit(&mut self.slots[at as usize].chare);
             self.was_visited(pe, at);
-        } else if let Some((_, slot)) = self.late.get_mut(&rank) {
+        } else if let Some((_, slot)) = self.late.get_mut(u64::from(rank)) {
             // Its guards are evaluated when it is placed.
             visit(&mut slot.chare);
         }
@@ -46,7 +46,7 @@ impl<T: Chare> Elements<T> {
         let slot = &mut self.slots[slot as usize];
         if let Some(extra) = slot.extra.as_mut().filter(|extra| !extra.pending.is_empty() && !extra.visited) {
             extra.visited = true;
-            self.port.post(&pe.out, pe.out.rank, Order::Visited { rank: slot.rank });
+            self.port.post(&pe.out, pe.out.rank, Order::Notice(Notice::Visited { rank: slot.rank }));
         }
     }
 
