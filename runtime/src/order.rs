@@ -8,6 +8,7 @@ use crate::losses::Loads;
 use crate::quiescence::Quiet;
 use crate::reduction::{Pieces, Tally};
 use crate::section::{Members, Source};
+use equipoise_model::costs::EndCosts;
 use equipoise_model::database::ObjectIndex;
 use equipoise_strategies::decentral::{Letter, Totals};
 use serde::{Deserialize, Serialize};
@@ -222,8 +223,8 @@ pub(crate) enum PeOrder {
 /// Orders of load-balancing step `step` without a centre.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Decentral {
-    /// Begins the step (sent along the tree).
-    Begin { step: u32 },
+    /// Begins the step (sent along the tree), with the costs of migrations, which only PE 0's process measures.
+    Begin { step: u32, migration: Option<EndCosts> },
     /// Begins a round of the strategy; `totals` are those of the round before (sent along the tree).
     Round { step: u32, round: u32, totals: Totals },
     /// A letter of a round, from a PE.

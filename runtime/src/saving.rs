@@ -21,8 +21,10 @@ struct PeState {
     ledgers: Vec<Ledgers>,
     /// By array: the number of the next broadcast.
     broadcasts: Vec<u32>,
-    /// The number of load-balancing steps so far.
-    steps: u32,
+    /// The number of sync points so far, of those that were no load-balancing steps, and of those up to the last step.
+    points: u32,
+    skipped: u32,
+    points_before: u32,
 }
 
 /// Saves this PE, while nothing is in flight.
@@ -32,7 +34,7 @@ pub(crate) fn save(pe: &PeCx, generation: Generation, managers: &[Held]) {
     saver.wait_for_previous();
     let mut part = Part::default();
     part.index.pe = pe.out.rank;
-    part.steps = pe.collectives.steps.number.get();
+    part.steps = pe.collectives.steps.done();
     let saved = add_all(pe, &mut part, managers);
     transfer(pe, part.bytes.len() as u64);
     let arrays = pe.infos.iter().zip(&pe.ports);
@@ -77,7 +79,9 @@ fn add_all(pe: &PeCx, part: &mut Part, managers: &[Held]) -> Result<(), String> 
         let state = PeState {
             ledgers: pe.collectives.ledgers.borrow().clone(),
             broadcasts: pe.ports.iter().map(|port| port.next_broadcast()).collect(),
-            steps: pe.collectives.steps.number.get(),
+            points: pe.collectives.steps.number.get(),
+            skipped: pe.collectives.steps.skipped.get(),
+            points_before: pe.collectives.steps.points_before.get(),
         };
         let encoded = part.record(|bytes| codec::encode_into(&state, bytes));
         part.index.state = encoded.map_err(|error| {
@@ -113,9 +117,14 @@ pub(crate) fn restore(pe: &PeCx, checkpoint: &Checkpoint, managers: &[Held]) -> 
             .unfit("has the state of other arrays; restart the program that was saved")
             .to_string());
     }
-    pe.collectives.steps.number.set(state.steps);
-    pe.collectives.steps.resumed.set(state.steps);
-    pe.collectives.steps.points_before.set(state.steps);
+    if state.skipped > state.points || state.points_before > state.points {
+        let reason = "has counts of sync points that no run saves; restart from another checkpoint";
+        return Err(checkpoint.unfit(reason).to_string());
+    }
+    pe.collectives.steps.number.set(state.points);
+    pe.collectives.steps.resumed.set(state.points);
+    pe.collectives.steps.skipped.set(state.skipped);
+    pe.collectives.steps.points_before.set(state.points_before);
     for ((ledgers, info), head) in state.ledgers.iter_mut().zip(&pe.infos).zip(heads) {
         for ledger in [&mut ledgers.reductions, &mut ledgers.syncs] {
             if !ledger.is_plausible() {

@@ -23,7 +23,7 @@ const MANIFEST_MAGIC: [u8; 6] = *b"\x89EQCM\n";
 const PROCESS_MAGIC: [u8; 6] = *b"\x89EQCP\n";
 
 /// The version of both formats.
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 
 /// The bytes before the records: magic, version, id and number of the process.
 const HEADER_BYTES: usize = 6 + 2 + 8 + 4;

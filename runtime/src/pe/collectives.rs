@@ -86,7 +86,7 @@ impl Collectives {
 /// The state of a PE for load-balancing steps.
 #[derive(Default)]
 pub(crate) struct Steps {
-    /// The number of steps that this PE has finished.
+    /// The number of sync points that this PE has finished.
     pub(crate) resumed: Cell<u32>,
     /// The arrivals of each step in progress.
     arrivals: RefCell<BTreeMap<u32, Arrivals>>,
@@ -94,7 +94,7 @@ pub(crate) struct Steps {
     pub(crate) unreported: RefCell<Vec<Calls>>,
     /// The statistics of the PEs of this subtree received so far.
     pub(crate) collected: RefCell<Vec<Statistics>>,
-    /// On PE 0: the number of the current or next step, and its begin in ticks of the wall clock.
+    /// On PE 0: the number of the current or next sync point, and its begin in ticks of the wall clock.
     pub(crate) number: Cell<u32>,
     pub(crate) began: Cell<u64>,
     /// On PE 0: the begin of the step that is decided, until PE 0 continues after it. Sync points without a step have none.
@@ -139,6 +139,11 @@ struct Arrivals {
 }
 
 impl Steps {
+    /// On PE 0: the number of load-balancing steps so far.
+    pub(crate) fn done(&self) -> u32 {
+        self.number.get() - self.skipped.get()
+    }
+
     /// Adds calls of `at_sync` for an array and a round, of elements on this PE or from the PEs below.
     pub(crate) fn add_calls(&self, of: (u16, u32), calls: Tally) {
         let mut unreported = self.unreported.borrow_mut();

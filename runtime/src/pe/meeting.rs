@@ -1,6 +1,7 @@
 //! The state of a PE for load-balancing steps without a centre (`steps/decentral.rs`).
 
 use crate::order::Account;
+use equipoise_model::costs::EndCosts;
 use equipoise_strategies::decentral::{Letters, Member, Outcome, Totals};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
@@ -38,6 +39,8 @@ impl Meeting {
 /// A step in progress.
 pub(crate) struct Current {
     pub(crate) step: u32,
+    /// What migrations cost, if it is known.
+    pub(crate) migration: Option<EndCosts>,
     pub(crate) round: u32,
     pub(crate) member: Box<dyn Member>,
     /// The letters of this round that have not arrived.
@@ -54,13 +57,14 @@ pub(crate) struct Current {
 impl Current {
     /// A step before its first round.
     pub(crate) fn new(
-        step: u32,
+        (step, migration): (u32, Option<EndCosts>),
         member: Box<dyn Member>,
         account: Account,
         bytes_of: FxHashMap<u64, u64>,
     ) -> Current {
         Current {
             step,
+            migration,
             round: 0,
             member,
             under_way: 0,

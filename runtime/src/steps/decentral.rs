@@ -19,6 +19,7 @@ use crate::load::{array_and_rank, element_key};
 use crate::order::{Account, Decentral as Order, PeOrder, Plan, Statistics};
 use crate::pe::{Current, PeCx, Told};
 use crate::pulse::Activity;
+use equipoise_model::costs::EndCosts;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::decentral::{Decentral, Item, Own, Sends, Totals};
 use equipoise_strategies::predict::Predictor;
@@ -45,7 +46,8 @@ pub(super) fn strategy(pe: &PeCx, step: u32) -> Option<&dyn Decentral> {
 
 /// Begins a step on PE 0.
 pub(super) fn begin(pe: &PeCx, step: u32) {
-    pe.out.tell_all(|| order(Order::Begin { step }));
+    let migration = pe.settings().costs.as_ref().map(|costs| costs.migration);
+    pe.out.tell_all(|| order(Order::Begin { step, migration }));
 }
 
 fn order(order: Order) -> PeOrder {
@@ -56,15 +58,15 @@ fn order(order: Order) -> PeOrder {
 pub(crate) fn execute(pe: &PeCx, received: Order, managers: &[Held]) {
     let meeting = &pe.collectives.steps.meeting;
     match received {
-        Order::Begin { step } => {
-            pe.out.relay(|| order(Order::Begin { step }));
+        Order::Begin { step, migration } => {
+            pe.out.relay(|| order(Order::Begin { step, migration }));
             let Some(all) = strategy(pe, step) else {
                 return pe.fail(
                     "the PEs of this run have different strategies; start all processes with the same flags"
                         .into(),
                 );
             };
-            *meeting.current.borrow_mut() = Some(current(pe, step, all, gather(pe, managers)));
+            *meeting.current.borrow_mut() = Some(current(pe, (step, migration), all, gather(pe, managers)));
             run_round(pe, &Totals::default());
         }
         Order::Round { step, round, totals } => {
@@ -108,7 +110,12 @@ pub(crate) fn execute(pe: &PeCx, received: Order, managers: &[Held]) {
 }
 
 /// The member of this PE, and what the step's report needs.
-fn current(pe: &PeCx, step: u32, all: &dyn Decentral, statistics: Statistics) -> Current {
+fn current(
+    pe: &PeCx,
+    (step, migration): (u32, Option<EndCosts>),
+    all: &dyn Decentral,
+    statistics: Statistics,
+) -> Current {
     let settings = pe.settings();
     let mut account = Account { wall_seconds: statistics.wall_seconds, ..Account::default() };
     let (speed, rank) = (statistics.speed, pe.out.rank);
@@ -135,7 +142,7 @@ fn current(pe: &PeCx, step: u32, all: &dyn Decentral, statistics: Statistics) ->
     let bytes_of = objects.iter().map(|item| (item.key, item.bytes)).collect();
     let (ranks, seed) = (pe.out.pes, settings.seed);
     let own = Own { rank, ranks, seed, step: step.into(), speed, fixed_seconds, objects };
-    Current::new(step, all.member(own), account, bytes_of)
+    Current::new((step, migration), all.member(own), account, bytes_of)
 }
 
 /// Runs the member in a round, and sends its letters.
@@ -219,10 +226,10 @@ fn decide(pe: &PeCx, current: &mut Current) {
     account.migrations += outcome.leaving.len() as u64;
     let leaving_bytes = outcome.leaving.iter().filter_map(|of| current.bytes_of.get(&of.0)).sum();
     account.migrated_bytes += leaving_bytes;
-    if let Some(costs) = &pe.settings().costs {
+    if let Some(costs) = current.migration {
         let (coming, bytes) = outcome.coming;
-        let sends = costs.migration.sender_seconds(outcome.leaving.len() as u64, leaving_bytes);
-        let receives = costs.migration.receiver_seconds(u64::from(coming), bytes);
+        let sends = costs.sender_seconds(outcome.leaving.len() as u64, leaving_bytes);
+        let receives = costs.receiver_seconds(u64::from(coming), bytes);
         account.migration_seconds = (sends + receives) / pe.clock.speed();
     }
     current.outcome = Some(outcome);

@@ -83,23 +83,23 @@ pub(crate) fn try_step(pe: &PeCx) {
     let is_step = repeat::is_step(&pe.out, pe.settings().lb_when, steps.number.get(), needs_step);
     steps.collecting.set(is_step);
     if is_step {
-        let step = steps.number.get() - steps.skipped.get();
+        let step = steps.done();
         return match decentral::strategy(pe, step) {
             Some(_) => decentral::begin(pe, step),
             None => pe.out.tell_all(|| PeOrder::Collect),
         };
     }
-    steps.skipped.set(steps.skipped.get() + 1);
     resume_all(pe);
     try_step(pe);
 }
 
-/// All elements resume where they are.
+/// All elements resume where they are: the sync point is no step.
 fn resume_all(pe: &PeCx) {
     let steps = &pe.collectives.steps;
-    let step = steps.number.replace(steps.number.get() + 1);
-    send_plans(&pe.out, step, &mut Vec::new());
-    pe.out.tell(0, PeOrder::Migrate { step, plans: Vec::new() });
+    steps.skipped.set(steps.skipped.get() + 1);
+    let point = steps.number.replace(steps.number.get() + 1);
+    send_plans(&pe.out, point, &mut Vec::new());
+    pe.out.tell(0, PeOrder::Migrate { step: point, plans: Vec::new() });
 }
 
 /// Whether PE 0 knows the loads on which it depends whether this sync point becomes a step. If not, it asks for them: a PE has not said
@@ -238,13 +238,13 @@ fn decide(pe: &PeCx) {
         u64::from(pe.out.pes) * u64::from(pe.out.pes - 1) / 2,
         "one entry per PE"
     );
-    let step = steps.number.replace(steps.number.get() + 1);
+    let (step, point) = (steps.done(), steps.number.replace(steps.number.get() + 1));
     let start = pe.clock.now();
-    let mut plans = balancer::decide(pe, step - steps.skipped.get(), collected);
+    let mut plans = balancer::decide(pe, step, collected);
     // Excludes the time of the decision from this PE's background load in the next period.
     pe.recorder.skip(pe.clock.now().wrapping_sub(start));
-    send_plans(&pe.out, step, &mut plans);
-    pe.out.tell(0, PeOrder::Migrate { step, plans });
+    send_plans(&pe.out, point, &mut plans);
+    pe.out.tell(0, PeOrder::Migrate { step: point, plans });
     steps.collecting.set(false);
     try_step(pe);
 }

@@ -2,14 +2,16 @@
 
 #![allow(missing_docs)]
 
-use crate::checkpoints::{restarts_on, run, saves};
+use crate::checkpoints::{Sums, restarts_on, run, saves};
 use crate::common::*;
 use equipoise::checkpoint::Checkpoint;
 use equipoise::prelude::*;
 use equipoise::strategies::registry;
-use equipoise::{Machine, PeFailure, RunError, reduce, try_run};
+use equipoise::{LbWhen, Machine, PeFailure, Report, RunError, reduce, try_run};
 use serde::Serializer;
 use serde::ser::Error;
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 /// A simulated machine of 4 PEs.
@@ -41,6 +43,28 @@ fn every_balancer_restarts_from_a_random_step_and_balances_first() {
             }
         });
     }
+}
+
+#[test]
+fn steps_after_a_restart_have_the_numbers_strategies_and_periods_of_the_whole_run() {
+    let every = |points| LbWhen::Every(NonZeroU32::new(points).expect("not 0"));
+    let balancer = vec!["RotateLB".into()];
+    let config = Config { balancer, then: Some("DummyLB".into()), lb_when: every(2), ..machine() };
+    let steps = |report: Report<Sums>| -> Vec<_> {
+        report.lb_steps.into_iter().map(|step| (step.step, step.strategy, step.sync_points)).collect()
+    };
+    let whole = steps(run(config.clone(), u32::MAX).expect("the run exits"));
+    assert_eq!(whole.iter().map(|step| step.2).collect::<Vec<_>>(), vec![2; whole.len()]);
+    let mut seen = BTreeSet::new();
+    for step in (3..24).step_by(if is_full_size() { 1 } else { 4 }) {
+        let dir = tempfile::tempdir().expect("a folder");
+        run(saves(config.clone(), dir.path(), Some(1)), step).expect_err("the program panics");
+        let done = Checkpoint::open(dir.path()).expect("it has saved itself").steps() as usize;
+        let restarted = run(restarts_on(config.clone(), dir.path()), u32::MAX).expect("the run exits");
+        assert_eq!(steps(restarted), whole[done..], "a panic in step {step}");
+        seen.insert(done);
+    }
+    assert!(seen.len() > 1, "{seen:?}");
 }
 
 #[test]

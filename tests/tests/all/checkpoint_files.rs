@@ -96,7 +96,7 @@ fn files_of_other_checkpoints_and_versions_are_refused_by_name() {
         newer[6] += 1;
         refused(&folder, &file, &newer, "a newer version");
         let error = verified(&folder).expect_err("a newer version");
-        assert!(error.contains("has version 4 of the format, and this program reads version 3"), "{error}");
+        assert!(error.contains("has version 5 of the format, and this program reads version 4"), "{error}");
         fs::write(&file, whole).expect("it can be written");
     }
     verified(&folder).expect("it is whole again");
