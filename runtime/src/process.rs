@@ -8,7 +8,7 @@ use equipoise_model::files;
 use equipoise_model::quote::sentences;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -153,12 +153,28 @@ pub fn end_on_signals() {
     unix::end_on_signals();
 }
 
-/// What ends a run early after a signal, which it is given, so that the files of the run are written.
-pub(crate) type Stop = dyn Fn(i32) + Send + Sync;
+/// A run that writes files at its end, so that the first signal does not end the process.
+pub(crate) struct Stop {
+    /// Ends the run early after a signal, which it is given.
+    end: Box<dyn Fn(i32) + Send + Sync>,
+    has_ended: AtomicBool,
+}
 
-/// Lets the first SIGINT or SIGTERM of a process that handles signals ([`end_on_signals`]) call `stop` instead of ending the
-/// process, until what is returned is dropped. A second signal ends the process, and so does a run that goes on for 10 s.
-pub(crate) fn stops_on_signals(stop: Arc<Stop>) -> Arc<Stop> {
+impl Stop {
+    /// Notes that the PEs have ended. What is left is to write the files, however long that takes.
+    pub(crate) fn ended(&self) {
+        self.has_ended.store(true, Relaxed);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Relaxed)
+    }
+}
+
+/// Lets the first SIGINT or SIGTERM of a process that handles signals ([`end_on_signals`]) call `end` instead of ending the
+/// process, until what is returned is dropped. A second signal ends the process, and so does a run whose PEs go on for 10 s.
+pub(crate) fn stops_on_signals(end: impl Fn(i32) + Send + Sync + 'static) -> Arc<Stop> {
+    let stop = Arc::new(Stop { end: Box::new(end), has_ended: AtomicBool::new(false) });
     #[cfg(unix)]
     unix::add_stop(&stop);
     stop
@@ -242,16 +258,17 @@ mod unix {
         }
         if super::launched_as() == 0 {
             let name = super::signal_name(signal);
+            let ends = if running.iter().all(|stop| stop.has_ended()) { "has ended" } else { "ends" };
             super::note(&format!(
-                "{name}: the run ends and writes its files; a second signal ends it at once"
+                "{name}: the run {ends} and writes its files; a second signal ends it at once"
             ));
         }
-        running.iter().for_each(|stop| stop(signal));
+        running.iter().for_each(|stop| (stop.end)(signal));
         drop(running);
         // A PE that does not end its delivery would keep the process forever.
         let wait = move || {
             thread::sleep(STOPPING);
-            if stops.iter().any(|stop| stop.strong_count() > 0) {
+            if stops.iter().filter_map(Weak::upgrade).any(|stop| !stop.has_ended()) {
                 end(signal);
             }
         };

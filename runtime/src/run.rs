@@ -241,7 +241,7 @@ where
     };
     let process = link.as_ref().map_or(0, |link| link.job().process);
     let build = |pe: PeCx| Setup::run(pe, |pe| setup(pe, Exit(PhantomData)));
-    let mut outcome = transport::run(&settings, &build, link.as_deref());
+    let (mut outcome, _stop) = transport::run(&settings, &build, link.as_deref());
     let seconds = outcome.seconds;
     let trace = outcome.trace.take();
     let unrecorded = trace.as_ref().map(|trace| recorded::write(&settings, trace)).unwrap_or_default();

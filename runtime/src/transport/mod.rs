@@ -80,28 +80,28 @@ pub(crate) fn connect(config: &Config) -> Result<Option<Box<dyn Link>>, String> 
 fn stop_on_signals(node: &Arc<Node>) -> Option<Arc<process::Stop>> {
     let settings = &node.settings;
     let stops = settings.program && settings.writes_at_end();
-    let node = Arc::clone(node);
-    stops.then(|| {
-        process::stops_on_signals(Arc::new(move |signal| node.fail(Failure::Interrupted { signal })))
-    })
+    let node = Arc::downgrade(node);
+    let end =
+        move |signal| node.upgrade().into_iter().for_each(|node| node.fail(Failure::Interrupted { signal }));
+    stops.then(|| process::stops_on_signals(end))
 }
 
 /// Runs the PEs of this process until the run is over; `link` connects the process to others, if there are others. The
-/// watcher is there while they run.
+/// watcher is there while they run. While what is returned with the outcome exists, a signal does not end the process.
 pub(crate) fn run(
     settings: &Arc<Settings>,
     setup: &(dyn Fn(PeCx) -> Built + Sync),
     link: Option<&dyn Link>,
-) -> Outcome {
+) -> (Outcome, Option<Arc<process::Stop>>) {
     if link.is_none() && settings.is_distributed {
-        return processes::simulated::run(settings, setup);
+        return (processes::simulated::run(settings, setup), None);
     }
     let start = Instant::now();
     let process = link.map_or(0, |link| link.job().process);
     let node = Arc::new(Node::new(Arc::clone(settings), process));
+    let stop = stop_on_signals(&node);
     {
         let _watcher = Watcher::start(&node);
-        let _stop = stop_on_signals(&node);
         let _exporter = Exporter::start(&node);
         match (&settings.interleaving, link) {
             (_, Some(link)) => processes::run(&node, setup, link),
@@ -110,9 +110,10 @@ pub(crate) fn run(
             _ => threads::run(&node, setup),
         }
     }
+    stop.iter().for_each(|stop| stop.ended());
     node.finish_checkpoints();
     let mut outcome = std::mem::take(&mut *node.outcome.lock());
     outcome.seconds = start.elapsed().as_secs_f64();
     recorded::complete(&node, &mut outcome);
-    outcome
+    (outcome, stop)
 }

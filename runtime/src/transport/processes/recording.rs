@@ -68,7 +68,7 @@ fn trace(processes: usize, local: usize, seed: u64) -> (Trace, u64, f64) {
         })
     };
     let begin = Instant::now();
-    let mut outcome = crate::transport::run(&Arc::new(settings), &setup, None);
+    let (mut outcome, _) = crate::transport::run(&Arc::new(settings), &setup, None);
     let seconds = begin.elapsed().as_secs_f64();
     assert!(outcome.failure.is_none() && outcome.result.is_some());
     (outcome.trace.take().expect("process 0 has the trace"), outcome.executions, seconds)
