@@ -309,7 +309,7 @@ fn run_by_priority(pe: &PeCx, managers: &[Held], arrays: u64, urgent: bool) {
         if urgent && priority >= 0 || priority > 0 && others != 0 {
             break;
         }
-        managers[at].borrow_mut().one(pe);
+        run_one_by_priority(pe, managers, at);
         if !pe.out.quiet_outside() {
             break;
         }
@@ -318,16 +318,25 @@ fn run_by_priority(pe: &PeCx, managers: &[Held], arrays: u64, urgent: bool) {
     pe.out.queue(arrays);
 }
 
-/// The lowest priority of a waiting message of the arrays with these bits, and the position of its array.
+/// The lowest priority of a waiting message of the arrays with these bits, and the position of its array. Arrays with equal ones take
+/// turns: endless messages of one do not keep those of another waiting.
 pub(crate) fn first_by_priority(pe: &PeCx, managers: &[Held], arrays: u64) -> Option<(i64, usize)> {
+    let (next, len) = (pe.out.next_by_priority.get(), managers.len());
     let mut first = None;
     for bit in bits(arrays) {
-        for at in (bit..managers.len()).step_by(ARRAY_BITS) {
-            let next = managers[at].borrow_mut().first_priority(pe).map(|priority| (priority, at));
-            first = first.into_iter().chain(next).min();
+        for at in (bit..len).step_by(ARRAY_BITS) {
+            let turn = (at + len - next) % len;
+            let found = managers[at].borrow_mut().first_priority(pe).map(|priority| (priority, turn));
+            first = first.into_iter().chain(found).min();
         }
     }
-    first
+    first.map(|(priority, turn)| (priority, (turn + next) % len))
+}
+
+/// Runs one message or the orders of the array that [`first_by_priority`] has found; the turn of equal ones passes to the arrays after it.
+pub(crate) fn run_one_by_priority(pe: &PeCx, managers: &[Held], at: usize) {
+    pe.out.next_by_priority.set((at + 1) % managers.len());
+    managers[at].borrow_mut().one(pe);
 }
 
 /// No message is in flight: tells all PEs what they do. If no send waits for quiescence, the run fails.

@@ -131,7 +131,8 @@ impl Setup {
     /// Creates an array without elements, whose indices the runtime chooses: [`Array::create`] adds an element on the calling PE,
     /// without a message, and returns its index.
     ///
-    /// [`Array::only`] asks every possible index, so it takes seconds here.
+    /// [`Array::only`] asks every possible index, so it takes seconds here. Indices are not used again: an element that has ended leaves
+    /// about 30 bytes at each PE where it was.
     ///
     /// # Panics
     /// As `array`.

@@ -123,12 +123,12 @@ pub fn derive_index(item: TokenStream) -> TokenStream {
 /// - `when = CONDITION`: a guard. The message waits until the condition holds; the condition sees `self`
 ///   and copies of the arguments it names.
 /// - `priority = NUMBER`: an integer expression whose type fits into `i64`. It sees copies of the arguments it names. Of the messages that wait
-///   on a PE, also those for other elements and arrays, the ones with smaller numbers go first; equal ones keep their order. Entries
-///   without the key have priority 0. The receiving PE evaluates the expression. Broadcasts and results of reductions for
+///   on a PE, also those for other elements and arrays, the ones with smaller numbers go first; equal ones of an array keep their order, and arrays with
+///   equal ones take turns. Entries without the key have priority 0. The receiving PE evaluates the expression. Broadcasts and results of reductions for
 ///   all elements are delivered when they arrive. Messages behind a guard keep their order. On threads, an array without priorities may
 ///   deliver up to 16 messages before more urgent ones of other arrays. The key has no effect where the order of messages is sampled with a seed.
 /// - `reduce = FUNCTION`: elements may contribute to this entry, as in `cx.peer(index).contribute().entry(value)`. The function,
-///   `fn(T, T) -> T` or a closure that captures nothing, combines two contributions; it must be associative and commutative.
+///   `fn(T, T) -> T` or a closure that captures nothing, combines two contributions, in the order of the elements; it must be associative.
 ///
 /// An entry without a body, `#[entry] fn halo(iter: u32, edge: Vec<f64>);`, is received by the flow: see [`macro@flow`].
 #[proc_macro_attribute]

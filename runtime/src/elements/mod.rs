@@ -113,6 +113,9 @@ pub(crate) struct Elements<T: Chare> {
     /// Inserted elements whose index is occupied until its previous element is known to have ended, with the PE on which
     /// each begins.
     blocked_inserts: Vec<(Journey, u32, Box<ChareSlot<T>>)>,
+    /// Without a load balancer: elements that have ended while the message of their `at_sync` was queued, which is dropped when its turn
+    /// comes. Another element may have the index then.
+    orphans: Vec<u32>,
     /// Begin of the delivery in progress, in ticks.
     clock: u64,
     /// The loads at the last sync point, where the PEs compare them at sync points, in the order of `slots` at that time.
@@ -141,6 +144,7 @@ impl<T: Chare> Elements<T> {
             leaving: VecDeque::new(),
             flying_bytes: 0,
             blocked_inserts: Vec::new(),
+            orphans: Vec::new(),
             clock: 0,
             weighed: Vec::new(),
             called: 0,
@@ -177,6 +181,12 @@ impl<T: Chare> Elements<T> {
         let Item { rank, slot, msg } = item;
         if let Some(log) = pe.out.log() {
             log.takes(slot);
+        }
+        if slot == AFTER_SYNC
+            && let Some(at) = self.orphans.iter().position(|orphan| *orphan == rank)
+        {
+            self.orphans.swap_remove(at);
+            return pe.out.not_executed();
         }
         match self.port.find(&pe.out, rank) {
             Route::Here(at) => {

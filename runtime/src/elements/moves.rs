@@ -72,6 +72,9 @@ impl<T: Chare> Elements<T> {
         let home = self.port.home(&pe.out, self.slots[at].rank);
         let (mut slot, epoch) = self.remove(&pe.out, at, home, true);
         let rank = slot.rank;
+        if slot.extra.as_ref().is_some_and(|extra| extra.syncing) {
+            self.orphans.push(rank);
+        }
         let news = Known { pe: home, epoch, gone: true };
         self.port.post(&pe.out, home, Order::Notice(Notice::Located { rank, news }));
         // Pending messages go to the next element with this index.

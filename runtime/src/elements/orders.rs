@@ -80,7 +80,11 @@ impl<T: Chare> Elements<T> {
                 if let Some(directory) = &self.port.directory {
                     directory.borrow_mut().located(rank, news);
                 }
-                if let Some(at) = self.blocked_inserts.iter().position(|(_, _, slot)| slot.rank == rank) {
+                // An insertion waits for the end of the previous element: the news may be that it has migrated.
+                if let Some(at) = self.blocked_inserts.iter().position(|(_, _, slot)| slot.rank == rank)
+                    && self.port.vacant(rank).is_some()
+                    && self.late.get(u64::from(rank)).is_none()
+                {
                     let (journey, on, slot) = self.blocked_inserts.swap_remove(at);
                     self.create(pe, journey, on, slot);
                 }

@@ -89,6 +89,8 @@ pub(crate) struct Outbox {
     pub(crate) expedited: u64,
     /// The bits of arrays whose messages wait by priority.
     pub(crate) prioritized: u64,
+    /// The array that has the first turn among those whose first messages have equal priorities.
+    pub(crate) next_by_priority: Cell<usize>,
     /// Orders about the run from this PE to itself.
     pub(crate) orders: RefCell<VecDeque<PeOrder>>,
     pub(crate) counts: Counts,
@@ -122,6 +124,7 @@ impl Outbox {
             queued: Cell::new(0),
             expedited: 0,
             prioritized: 0,
+            next_by_priority: Cell::new(0),
             orders: RefCell::default(),
             counts: Counts::default(),
             buffers: RefCell::default(),

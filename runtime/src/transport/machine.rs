@@ -18,7 +18,9 @@ use crate::pe::{ARRAY_BITS, PE_ORDERS, PacketCarrier as _, PeCx, array_bit};
 use crate::pulse::RunningPe;
 use crate::quiescence::Quiet;
 use crate::report::{MachineReport, PeTime};
-use crate::scheduler::{Built, first_by_priority, flush, found_quiet, receive, run_queued};
+use crate::scheduler::{
+    Built, first_by_priority, flush, found_quiet, receive, run_one_by_priority, run_queued,
+};
 use crate::tracer::Log;
 use equipoise_model::table::seconds;
 use equipoise_network::models::{Events, Message, Network};
@@ -437,7 +439,7 @@ fn run_one(pe: &PeCx, managers: &[Held], mut queued: u64, next: &mut u32) {
                 // No other array shares the bit, which is set again if the array has more.
                 pe.out.queued.set(pe.out.queued.get() & !array_bit(at as u16));
             }
-            return managers[at].borrow_mut().one(pe);
+            return run_one_by_priority(pe, managers, at);
         }
         if priority > 0 {
             queued = others;

@@ -108,19 +108,24 @@ fn report_packets(node: &Node, bag: &Mailbag) {
 }
 
 fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) {
-    // PEs with work in their own queues or something to forward, in any order, and whether a PE is listed.
+    // PEs with work in their own queues or something to forward or to flush, in any order, and whether a PE is listed.
     let mut busy: Vec<usize> = Vec::new();
     let mut listed = vec![false; pes.len()];
-    let list = |pes: &[Built], at: usize, busy: &mut Vec<usize>, listed: &mut [bool]| {
+    // Whether a PE has sent what it has collected since its last work. Others may be busy until they have it.
+    let mut flushed = vec![true; pes.len()];
+    let list = |pes: &[Built], at: usize, flushed: &[bool], busy: &mut Vec<usize>, listed: &mut [bool]| {
         let pe = &pes[at].pe;
-        let has_work = pe.out.queued.get() != 0 || pe.collectives.forwards.get() || pe.timers.count() != 0;
+        let has_work = pe.out.queued.get() != 0
+            || pe.collectives.forwards.get()
+            || pe.timers.count() != 0
+            || !flushed[at];
         if has_work && !listed[at] {
             listed[at] = true;
             busy.push(at);
         }
     };
     for at in 0..pes.len() {
-        list(pes, at, &mut busy, &mut listed);
+        list(pes, at, &flushed, &mut busy, &mut listed);
     }
     while !node.stopped() {
         let packets = bag.packets.borrow().len();
@@ -129,7 +134,8 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
                 running.set(at);
                 let Built { pe, .. } = &mut pes[at];
                 flush(pe);
-                list(pes, at, &mut busy, &mut listed);
+                flushed[at] = true;
+                list(pes, at, &flushed, &mut busy, &mut listed);
             }
             if busy.is_empty() && bag.packets.borrow().is_empty() {
                 let Some(quiet) = node.quiet(None) else { return };
@@ -137,7 +143,7 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
                     running.set(at);
                     let Built { pe, managers, .. } = &mut pes[at];
                     found_quiet(pe, quiet, managers);
-                    list(pes, at, &mut busy, &mut listed);
+                    list(pes, at, &flushed, &mut busy, &mut listed);
                 }
             }
             continue;
@@ -149,6 +155,7 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
             running.set(to as usize);
             let Built { pe, managers, .. } = &mut pes[to as usize];
             receive(pe, managers, packet.array, &packet.bytes);
+            flushed[to as usize] = false;
             to as usize
         } else {
             let at = busy.swap_remove(sampled - packets);
@@ -159,14 +166,16 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
                 pe.send_first();
             }
             let queued = pe.out.queued.take();
+            flushed[at] &= queued == 0;
             run_queued(pe, managers, queued);
             // Flushes early from time to time: this may change the number of messages, but not the result.
             let rarely = if pe.out.queued.get() == 0 { 8 } else { 64 };
             if bag.sample(rarely) == 0 {
                 flush(pe);
+                flushed[at] = true;
             }
             at
         };
-        list(pes, at, &mut busy, &mut listed);
+        list(pes, at, &flushed, &mut busy, &mut listed);
     }
 }

@@ -34,6 +34,7 @@ mod predicting;
 mod priorities;
 mod processes;
 mod quiescence;
+mod rare_orders;
 mod recorded;
 mod recovery;
 mod reductions;
