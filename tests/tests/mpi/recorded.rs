@@ -82,3 +82,16 @@ fn a_failed_job_leaves_what_was_recorded_and_processes_need_names_of_their_own()
     let output = launcher.start(&sandbox, &[(2, line)]).end().0;
     assert!(output.stderr.contains("put %p into the name"), "{output:?}");
 }
+
+#[test]
+#[ignore = "slow"]
+fn a_failed_job_keeps_a_recording_that_takes_long_to_write() {
+    let Some(launcher) = Launcher::find() else { return };
+    let sandbox = Sandbox::new();
+    let line = "equipoise run kneighbor --elements 64 --iterations 100000000 --lb-every 0 --bytes 8 --time-limit 8 --transport mpi \
+                --record run.trace --record-limit 64M";
+    let output = launcher.start(&sandbox, &[(2, line)]).end().0;
+    assert!(output.code != Some(0) && output.stderr.contains("--time-limit"), "{output:?}");
+    let trace = Trace::read(sandbox.path().join("run.trace")).expect("a trace");
+    assert!(trace.executions.len() > 100_000, "{} executions", trace.executions.len());
+}

@@ -97,3 +97,21 @@ fn databases_of_jobs_have_their_machine_and_can_be_read() {
         assert_eq!(found, distances, "{inspection}");
     }
 }
+
+#[test]
+fn all_processes_know_what_migrations_cost_in_steps_without_a_centre() {
+    let Some(launcher) = Launcher::find() else { return };
+    let sandbox = Sandbox::new();
+    // Process 0 alone measures the costs, and takes part in few of the migrations between the others.
+    let places = "0\n".repeat(6) + "1\n" + &"2\n".repeat(11);
+    std::fs::write(sandbox.path().join("places.txt"), places).expect("it can be written");
+    let line = "equipoise run kneighbor --elements 18 --iterations 200 --lb-every 10 --work 300000 --initial places.txt \
+                --balancer DistributedLB --lb-gate auto --transport mpi --lb-report json";
+    let output = launcher.start(&sandbox, &[(3, line)]).end().0.result();
+    let steps = output.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let steps: Vec<_> = steps.filter(|step| step["after"]["migrations"].as_u64() > Some(0)).collect();
+    assert!(!steps.is_empty(), "{output}");
+    for step in steps {
+        assert!(step["after"]["migration_seconds"].as_f64() > Some(0.0), "{step}");
+    }
+}
