@@ -11,6 +11,10 @@ const pair = () => state.after ? [[before(), "before"], [after(), after().name]]
 const headed = (name, text) => name ? `${name}: ${text}` : text;
 /** A placement within a sentence: " before", or " with PoiseLB"; nothing if there is only one. */
 const spoken = (it, name) => it !== before() ? ` with ${name}` : state.after ? " before" : "";
+/** What `text` says of each placement that panels show, within a sentence. */
+const compared = (text) => pair().map(([it, name], k) => text(it, k) + spoken(it, name)).join(", ");
+/** What `draw` makes of each placement that panels show, next to each other. */
+const sideBySide = (draw) => make("div", { class: "pair" }, ...pair().map(([it, name]) => draw(it, name)));
 
 /** Decodes the document of the page. */
 async function decoded() {
@@ -62,39 +66,37 @@ const partNote = "A part of a height: the PEs below one of its switches, or belo
 const largest = (list) => list.reduce((most, x) => x > most ? x : most, 0);
 
 /** Colour maps for readers with any sight: viridis for amounts, cividis for loads; the values are anchors of the published maps. */
+const anchors = (colours) => colours.split(" ").map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
 const maps = {
-  viridis: ["440154", "482878", "3e4a89", "31688e", "26828e", "1f9e89", "35b779", "6dcd59", "b4de2c", "fde725"],
-  cividis: ["00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a59c74", "c3b369", "e1cc55", "fee838"],
+  viridis: anchors("440154 482878 3e4a89 31688e 26828e 1f9e89 35b779 6dcd59 b4de2c fde725"),
+  cividis: anchors("00224e 123570 3b496c 575d6d 707173 8a8678 a59c74 c3b369 e1cc55 fee838"),
 };
-const tables = Object.fromEntries(Object.entries(maps).map(([name, anchors]) => {
-  const rgb = anchors.map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
-  const at = (i) => {
-    const x = i / 255 * (rgb.length - 1), low = Math.min(rgb.length - 2, Math.floor(x));
-    return rgb[low].map((c, k) => Math.round(c + (x - low) * (rgb[low + 1][k] - c)));
-  };
-  return [name, Array.from({ length: 256 }, (_, i) => at(i))];
-}));
 /** Where colour maps begin: their darkest colours could not be told from a dark page. */
 let darkest = 0;
-const colour = (map, amount) => {
-  const part = darkest + (1 - darkest) * amount;
-  return tables[map][Math.max(0, Math.min(255, Math.round(255 * part)))];
-};
+/** The red, green and blue of an amount from 0 to 1, of which there are 256. */
+function colour(map, amount) {
+  const step = Math.max(0, Math.min(255, Math.round(255 * (darkest + (1 - darkest) * amount)))), ends = maps[map];
+  const x = step / 255 * (ends.length - 1), low = Math.min(ends.length - 2, Math.floor(x));
+  return ends[low].map((c, k) => Math.round(c + (x - low) * (ends[low + 1][k] - c)));
+}
 /** Lines over pictures that are light or dark. */
 const faint = "rgba(128,128,128,0.45)";
 const css = (map, part) => `rgb(${colour(map, part).join(",")})`;
 const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** An element; text is never read as HTML. */
+/** An element without the children that are undefined or false; text is never read as HTML. */
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value !== undefined && value !== false) element.setAttribute(name, value);
   }
-  element.append(...children.filter((child) => child !== undefined));
+  element.append(...children.filter((child) => child !== undefined && child !== false));
   return element;
 }
+const note = (text) => make("p", { class: "note" }, text);
+/** What is across and down in a picture. */
+const axis = (text) => make("div", { class: "axis" }, text);
 const safe = (text) => String(text).replace(/[<>&"']/g, (c) => `&#${c.charCodeAt(0)};`);
 /** A picture in SVG; `inside` is its markup, whose texts are made safe by `safe`. */
 function svg(width, height, label, inside) {

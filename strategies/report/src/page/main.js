@@ -100,10 +100,8 @@ async function start() {
   document.getElementById("tabs").addEventListener("keydown", (event) => {
     const all = [...event.currentTarget.children], at = all.indexOf(document.activeElement), n = all.length;
     const next = all[{ ArrowLeft: (at + n - 1) % n, ArrowRight: (at + 1) % n, Home: 0, End: n - 1 }[event.key]];
-    if (!next) return;
-    event.preventDefault();
-    next.focus();
-    next.click();
+    focusNext(event, next);
+    next?.click();
   });
   if (data.placements.length > 1) {
     const options = data.placements.map((it, i) => make("option", { value: i }, i ? it.name : "no other placement"));

@@ -3,16 +3,22 @@
 const cell = (value, text) => (value ?? null) === null ? { value: -Infinity, text: "–" } : { value, text: text(value) };
 /** By title of a table: the column and the direction of its order, so that it stays when the panel is drawn again. */
 const orders = new Map();
+/** Has a key move the focus to an element, if there is one. */
+function focusNext(event, element) {
+  if (!element) return;
+  event.preventDefault();
+  element.focus();
+}
 /**
  * A table of `rows`, of which the first `limit` are shown. Heads are buttons that sort; the first click on a column of numbers sorts its
- * largest value first. Arrow keys move between the buttons of rows. `row(i)` has the attributes of row `i`. The text of a cell may be a
- * function, which is called if the row is shown.
+ * largest value first. A column whose head is false is left out. Arrow keys move between the buttons of rows. `row(i)` has the attributes of
+ * row `i`. The text of a cell may be a function, which is called if the row is shown.
  */
-function table(title, heads, rows, limit = 200, row = () => ({})) {
+function table(title, allHeads, allRows, limit = 200, row = () => ({})) {
+  const [heads, ...rows] = [allHeads, ...allRows].map((list) => list.filter((_, at) => allHeads[at] !== false));
   const body = make("tbody"), order = rows.map((_, i) => i);
-  const text = (cell) => cell instanceof Node ? cell : typeof cell === "object" && cell ? typeof cell.text === "function" ? cell.text() : cell.text : String(cell);
-  const value = (cell) => cell && typeof cell === "object" && "value" in cell ? cell.value
-    : cell instanceof Node ? cell.textContent : cell;
+  const text = (cell) => cell instanceof Node ? cell : typeof cell.text === "function" ? cell.text() : String(cell.text ?? cell);
+  const value = (cell) => cell instanceof Node ? cell.textContent : cell.value ?? cell;
   const isText = heads.map((_, at) => rows.length > 0 && typeof value(rows[0][at]) === "string");
   const fill = () => body.replaceChildren(...order.slice(0, limit).map((i) =>
     make("tr", row(i), ...rows[i].map((cell, at) => make("td", { class: isText[at] ? "text" : undefined }, text(cell))))));
@@ -33,10 +39,7 @@ function table(title, heads, rows, limit = 200, row = () => ({})) {
   const whole = make("table", {}, make("thead", {}, make("tr", {}, ...cells)), body);
   body.addEventListener("keydown", (event) => {
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key], all = [...body.querySelectorAll("button")];
-    const next = step && all[all.indexOf(document.activeElement) + step];
-    if (!next) return;
-    event.preventDefault();
-    next.focus();
+    focusNext(event, step && all[all.indexOf(document.activeElement) + step]);
   });
   if (orders.get(title)?.at < heads.length) sort(orders.get(title));
   fill();
