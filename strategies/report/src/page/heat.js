@@ -9,25 +9,21 @@ const rowLabels = (heat) => middles(heat.rows, (row) => row * heat.pes_per_row);
 function heatPicture(heat, [low, top], whole, label, say, columns, marks = () => []) {
   const n = heat.columns.length, wide = whole - margin, high = Math.max(120, Math.min(420, 14 * heat.rows));
   const draw = (context) => {
-    labelAxes(context, [margin, head, wide, high], columns, rowLabels(heat));
-    context.translate(margin, head);
     paintCells(context, wide, high, n, heat.rows, (c, r) => colour("cividis", (valueOf(heat, c, r) - low) / (top - low)));
     context.lineWidth = 2;
-    context.strokeStyle = variable("--frame");
+    context.strokeStyle = context.fillStyle = variable("--frame");
     for (const [begin, end, dashes] of marks()) {
       const x = begin * wide / n;
       context.setLineDash(dashes);
       if (begin < end) context.strokeRect(x + 1, 1, Math.max(0, (end - begin) * wide / n - 2), high - 2);
       else {
-        context.fillStyle = variable("--frame");
         context.beginPath();
         [[x - 4, -5], [x + 4, -5], [x, 0]].forEach((corner) => context.lineTo(...corner));
         context.fill();
       }
     }
-    context.setLineDash([]);
   };
-  return picture(whole, head + high, label, draw, say, [margin, head, wide / n, high / heat.rows, n, heat.rows]);
+  return plot(label, [head, wide, high], [n, heat.rows], [columns, rowLabels(heat)], draw, say);
 }
 const rowName = (heat, row) => {
   const first = row * heat.pes_per_row, last = Math.min(peCount() || Infinity, first + heat.pes_per_row) - 1;
@@ -41,7 +37,7 @@ function cellText(heat, c, r) {
   return (thousandths < 50 && heat.scales[c] ? "about " : "") + loadText(valueOf(heat, c, r));
 }
 const columnOf = (heat, c) => Array.from({ length: heat.rows }, (_, r) => valueOf(heat, c, r));
-const axisOf = (heat, from, to) => make("div", { class: "axis" }, `Across: ${from} to ${to}. Down: ${rowName(heat, 0)} to ${rowName(heat, heat.rows - 1)}.`);
+const axisOf = (heat, from, to) => axis(`Across: ${from} to ${to}. Down: ${rowName(heat, 0)} to ${rowName(heat, heat.rows - 1)}.`);
 /** Round times from `begin` to `end`, about eight, as places and texts with the digits in which they differ. */
 function timeLabels(begin, end) {
   const step = roundStep((end - begin) / 8), first = Math.ceil(begin / step);
@@ -56,16 +52,14 @@ function stepsOf({ columns, steps, steps_per_column: shared }, c) {
 }
 /** Bars of the loads of all rows at the chosen step. */
 function stepPicture(heat, top, name, ink) {
-  const wide = 560 - margin, high = 90, each = wide / heat.rows;
+  const wide = 560 - margin, high = 90, labels = [rowLabels(heat), [[0, loadText(top)], [1, "0"]]];
   const draw = (context) => {
-    labelAxes(context, [margin, head, wide, high], rowLabels(heat), [[0, loadText(top)], [1, "0"]]);
-    context.translate(margin, head);
     context.fillStyle = variable(ink);
-    columnOf(heat, chosen).forEach((load, row) =>
-      context.fillRect(row * each, high * (1 - load / top), Math.max(0.5, each - (each > 4 ? 1 : 0)), high * load / top));
+    const bars = visibleBars(columnOf(heat, chosen), wide, (load) => load);
+    bars.forEach(({ item, x, width }) => context.fillRect(x, high * (1 - item / top), width, high * item / top));
   };
-  return picture(560, head + high, `Load of PEs at the chosen step, ${name}`, draw,
-    (row) => `${rowName(heat, row)}: ${cellText(heat, chosen, row)}`, [margin, head, each, high, heat.rows, 1]);
+  const say = (row) => `${rowName(heat, row)}: ${cellText(heat, chosen, row)}`;
+  return plot(`Load of PEs at the chosen step, ${name}`, [head, wide, high], [heat.rows, 1], labels, draw, say);
 }
 const steps = {
   id: "steps", title: "Steps",
@@ -105,7 +99,7 @@ const steps = {
     }
     const rows = () => data.steps.columns.map((step, c) => [{ value: step, text: stepsOf(data.steps, c) },
       ...maps.flatMap(([heat]) => [cell(heat.scales[c], loadText), cell(heat.max_over_avg[c], (ratio) => ratio.toFixed(3))])]);
-    section.append(legend("cividis", loadText(low), loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step." + (hasOthers ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
+    section.append(legend("cividis", loadText(low), loadText(top), "load of a PE"), holder, note("Frame: the chosen step." + (hasOthers ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
       table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `max/avg ${when}`])], rows())));
     const heat = data.steps, ratio = (c) => `max/avg ${heat.max_over_avg[c].toFixed(3)}`, heaviest = (c) => heaviestOf(columnOf(heat, c), (row) => rowName(heat, row));
     const measured = last < 8
@@ -123,8 +117,8 @@ function drawTimeline(section, heat, name, steps) {
   const marks = () => steps.map(([, seconds]) => (seconds - begin) / width).map((at) => [at, at, []]);
   if (name) section.append(make("h3", {}, name));
   section.append(heatPicture(heat, [0, 1], 1120, `Which part of the time each PE was busy${name && `, ${name}`}`, say, timeLabels(begin, end), marks), axisOf(heat, `time ${secondsText(begin)}`, secondsText(end)));
-  if (steps.length) section.append(make("div", { class: "axis" }, `Triangles: load-balancing steps ${steps.slice(0, 12).map(([number, seconds]) => `${number} (${secondsText(seconds)})`).join(", ")}${steps.length > 12 ? ", .." : ""}. There, PE 0 may be busy with the decision.`));
-  section.append(make("div", { class: "axis" }, "The recording lasts from the first event to the last one, which may be shorter than the run."));
+  if (steps.length) section.append(axis(`Triangles: load-balancing steps ${steps.slice(0, 12).map(([number, seconds]) => `${number} (${secondsText(seconds)})`).join(", ")}${steps.length > 12 ? ", .." : ""}. There, PE 0 may be busy with the decision.`));
+  section.append(axis("The recording lasts from the first event to the last one, which may be shorter than the run."));
   section.append(asText(`Timeline as a table${name && `, ${name}`}`, () => table(`timeline ${name}`, ["PE", "busy"], busy.map((part, r) => [cell(r, () => rowName(heat, r)), cell(part, percentText)]))));
   return busy.reduce((sum, part) => sum + part, 0) / heat.rows;
 }

@@ -67,6 +67,48 @@ function picture(width, height, label, draw, at, [left, above, wide, high, colum
 const margin = 44;
 /** The space of the labels above a picture of PEs. */
 const head = 20;
+/**
+ * A picture with labels of its columns and rows, which are to the left of it and `above` it. `draw(context)` begins at its left and upper
+ * border, and fills `wide` x `high` pixels.
+ */
+function plot(label, [above, wide, high], [columns, rows], [columnLabels, rowLabels], draw, at) {
+  const whole = (context) => {
+    labelAxes(context, [margin, above, wide, high], columnLabels, rowLabels);
+    context.translate(margin, above);
+    draw(context);
+  };
+  return picture(margin + wide, above + high, label, whole, at, [margin, above, wide / columns, high / rows, columns, rows]);
+}
+/** A square with a row for each sender and a column for each receiver. `lines` are places, as parts of its size, and colours. */
+function matrixPlot(label, size, [columns, rows], labels, paint, lines, at) {
+  const draw = (context) => {
+    paintCells(context, size, size, columns, rows, paint);
+    for (const [part, colour] of lines) {
+      context.fillStyle = colour;
+      // On whole pixels, so that equal lines look equal.
+      context.fillRect(Math.round(part * size), 0, 1, size);
+      context.fillRect(0, Math.round(part * size), size, 1);
+    }
+  };
+  return plot(label, [margin, size, size], [columns, rows], labels, draw, at);
+}
+/** Sets the colour and the size of texts. */
+function writeIn(context, ink, pixels) {
+  context.fillStyle = variable(ink);
+  context.font = `${pixels}px system-ui, sans-serif`;
+}
+/**
+ * The bars of items in a picture that is `whole` pixels wide. `place(item, at)` is where a bar begins, and its width; else all are equally
+ * wide. Where they are narrower than half a pixel, only the largest of those within it is drawn.
+ */
+function visibleBars(items, whole, value, place = (_, at) => [at * (whole / items.length), whole / items.length]) {
+  const bars = new Map();
+  items.forEach((item, at) => {
+    const [begin, wide] = place(item, at), x = wide < 0.5 ? Math.floor(2 * begin) / 2 : begin;
+    if (!bars.has(x) || value(item) > value(bars.get(x).item)) bars.set(x, { item, x, width: Math.max(0.5, wide - (wide > 4 ? 1 : 0)) });
+  });
+  return [...bars.values()];
+}
 /** The smallest of 1, 2, 5, 10, 20, 50, .. that is at least so much; also of fractions. */
 function roundStep(least) {
   const size = 10 ** Math.floor(Math.log10(least));
@@ -87,8 +129,7 @@ function sparse(marks, space) {
  * are places, as parts of its width or height, and texts. Those without space are left out.
  */
 function labelAxes(context, [left, above, wide, high], columns, rows) {
-  context.fillStyle = variable("--dim");
-  context.font = "11px system-ui, sans-serif";
+  writeIn(context, "--dim", 11);
   const width = (text) => context.measureText(text).width;
   const widest = width(columns.reduce((longest, [, text]) => text.length > longest.length ? text : longest, ""));
   let right = 0, below = 0;
