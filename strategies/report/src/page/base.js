@@ -79,8 +79,6 @@ function colour(map, amount) {
   const x = step / 255 * (ends.length - 1), low = Math.min(ends.length - 2, Math.floor(x));
   return ends[low].map((c, k) => Math.round(c + (x - low) * (ends[low + 1][k] - c)));
 }
-/** Lines over pictures that are light or dark. */
-const faint = "rgba(128,128,128,0.45)";
 const css = (map, part) => `rgb(${colour(map, part).join(",")})`;
 const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

@@ -23,30 +23,12 @@ function machineLines() {
   const few = [1, 2].find((least) => lines.filter(([, kind]) => kind >= least).length <= mostLines) ?? 3;
   return { lines: lines.filter(([, kind]) => kind >= few), isComplete: few === 1 };
 }
-/** A matrix with the labels of its rows (0) and columns (1), and with lines. `said(side, bin)` names a row or a column. */
-function matrixPicture(m, [low, high], { title, axis, labels, lines, said }) {
-  const size = 380;
-  const draw = (context) => {
-    labelAxes(context, [margin, margin, size, size], labels[1], labels[0]);
-    context.translate(margin, margin);
-    paintCells(context, size, size, m.wide, m.high, (c, r) => {
-      const bytes = m.bytes[r * m.wide + c];
-      return bytes ? colour("viridis", Math.log(bytes / low) / Math.log(high / low)) : null;
-    });
-    for (const [part, kind] of lines) {
-      context.fillStyle = ["", "rgba(255,43,214,0.4)", "rgba(255,43,214,0.9)"][kind];
-      // On whole pixels, so that equal lines look equal.
-      context.fillRect(Math.round(part * size), 0, 1, size);
-      context.fillRect(0, Math.round(part * size), size, 1);
-    }
-  };
-  const at = (to, from) => {
-    const bytes = m.bytes[from * m.wide + to];
-    return `${said(0, from)} to ${said(1, to)}: ${bytes ? `about ${bytesText(bytes)}` : "nothing"}`;
-  };
-  const whole = margin + size;
-  return make("div", {}, make("h3", {}, title), picture(whole, whole, `Bytes ${title}`, draw, at, [margin, margin, size / m.wide, size / m.high, m.wide, m.high]),
-    make("div", { class: "axis" }, axis));
+/** A matrix with the labels of its columns and rows, and with lines. `said(side, bin)` names a row (0) or a column (1). */
+function matrixPicture(m, [low, high], { title, across, labels, lines, said }) {
+  const part = (bytes) => Math.log(bytes / low) / Math.log(high / low), inks = ["", "rgba(255,43,214,0.4)", "rgba(255,43,214,0.9)"];
+  const say = (from, to, bytes) => `${said(0, from)} to ${said(1, to)}: ${bytes ? `about ${bytesText(bytes)}` : "nothing"}`;
+  return make("div", {}, make("h3", {}, title),
+    matrixPlot(`Bytes ${title}`, 380, m.bytes, [m.wide, m.high], labels, part, lines.map(([at, kind]) => [at, inks[kind]]), say), axis(across));
 }
 /** The edges with most bytes, and where their objects are. */
 function heaviestEdges() {
@@ -84,7 +66,7 @@ function objectsPicture(m, scale) {
   const only = sides.map((objects, side) => objects === everyone ? ""
     : ` ${["Rows are only the objects that send", "Columns are only the objects that receive"][side]} (${objects.length} of ${everyone.length}).`).join("");
   const cells = joined.join() === "1 sender,1 receiver" ? "" : ` A cell joins ${joined.join(" and ")}.`;
-  return matrixPicture(m, scale, { title: "between objects, in their order", axis: `Row: sender; column: receiver; numbers: objects, counted from 0.${cells}${only}`, labels, lines: [], said });
+  return matrixPicture(m, scale, { title: "between objects, in their order", across: `Row: sender; column: receiver; numbers: objects, counted from 0.${cells}${only}`, labels: labels.reverse(), lines: [], said });
 }
 /** The matrix between the PEs of a placement. */
 function pesPicture(m, name, lines, scale) {
@@ -93,18 +75,18 @@ function pesPicture(m, name, lines, scale) {
     const [first, end] = spanOf(peCount(), bin, m.wide);
     return end - first > 1 ? `PEs ${first} to ${end - 1}` : peName(first);
   };
-  return matrixPicture(m, scale, { title: `between PEs${name}`, axis: `Row: sending PE; column: receiving PE.${joined > 1 ? " Cells join PEs." : ""}`, labels: [labels, labels], lines, said });
+  return matrixPicture(m, scale, { title: `between PEs${name}`, across: `Row: sending PE; column: receiving PE.${joined > 1 ? " Cells join PEs." : ""}`, labels: [labels, labels], lines, said });
 }
 /** Which part of the bytes crosses PEs, and who sends it. */
 function sharesText() {
   const part = (it, bytes) => percentText(bytes / Math.max(1, it.metrics.total_bytes)), n = data.objects.array.length;
-  const shares = pair().map(([it, name]) => `${part(it, it.metrics.remote_bytes)}${spoken(it, name)}`).join(", ");
+  const shares = compared((it) => part(it, it.metrics.remote_bytes));
   const of = data.senders.length ? `the ${countText(data.senders.length, "object")} that send${data.senders.length === 1 ? "s" : ""}` : countText(n, "object");
   const senders = data.half_senders && data.half_senders < 0.4 * (data.senders.length || n) ? ` Half of the bytes between objects are sent by ${data.half_senders} of ${of}.` : "";
   const fixed = data.fixed_senders_part > 0.005 ? ` ${percentText(data.fixed_senders_part)} are sent by objects that cannot move.` : "";
-  const lists = pair().map(([it, name]) => [sendingPes(it), name, it]), few = lists.every(([pes]) => pes.length && pes.length <= 8 && 2 * pes.length < peCount());
-  const isSame = lists.every(([pes]) => pes.join() === lists[0][0].join()), named = (pes) => `PE${pes.length > 1 ? "s" : ""} ${listText(pes)}`;
-  const from = few ? ` All bytes between objects are sent by ${isSame ? named(lists[0][0]) : lists.map(([pes, name, it]) => `${named(pes)}${spoken(it, name)}`).join(", ")}.` : "";
+  const lists = pair().map(([it]) => sendingPes(it)), few = lists.every((pes) => pes.length && pes.length <= 8 && 2 * pes.length < peCount());
+  const isSame = lists.every((pes) => pes.join() === lists[0].join()), named = (pes) => `PE${pes.length > 1 ? "s" : ""} ${listText(pes)}`;
+  const from = few ? ` All bytes between objects are sent by ${isSame ? named(lists[0]) : compared((_, k) => named(lists[k]))}.` : "";
   return `Share of bytes between PEs: ${shares}.${senders}${fixed}${from}`;
 }
 /** The PEs whose objects send, unless PEs share rows. */
@@ -123,14 +105,14 @@ const matrix = {
   exists: () => data.placements.length > 0 && Boolean(data.matrix?.gaps.length),
   draw(section) {
     const [tasks, ...placed] = [data.matrix, ...pair().map(([it]) => it.matrix)].map(cellsOf), { least, high, low, about } = scaleOf([tasks, ...placed]);
-    const lines = machineLines(), holder = make("div", { class: "pair triple" }, objectsPicture(tasks, [low, high]));
-    pair().forEach(([it, name], k) => holder.append(pesPicture(placed[k], spoken(it, name), lines.lines, [low, high])));
-    if (before().levels.length > 2) section.append(levelsTable(), ...(before().levels.some(([name]) => name.includes("height")) ? [make("p", { class: "note" }, partNote)] : []));
-    section.append(least === high ? make("p", { class: "note" }, `${about}${bytesText(high)} in each cell with bytes.`)
-      : legend("viridis", about + bytesText(low), about + bytesText(high), "bytes, logarithmic"), holder);
+    const lines = machineLines(), pes = pair().map(([it, name], k) => pesPicture(placed[k], spoken(it, name), lines.lines, [low, high]));
+    if (before().levels.length > 2) section.append(levelsTable(), before().levels.some(([name]) => name.includes("height")) ? note(partNote) : "");
+    section.append(least === high ? note(`${about}${bytesText(high)} in each cell with bytes.`)
+      : legend("viridis", about + bytesText(low), about + bytesText(high), "bytes, logarithmic"),
+    make("div", { class: "pair triple" }, objectsPicture(tasks, [low, high]), ...pes));
     if (data.heaviest_edges.length) section.append(asText(`The ${countText(data.heaviest_edges.length, "heaviest edge")} as a table`, heaviestEdges));
     const far = before().distances.filter(([distance]) => distance > 0).length > 1 ? " PEs with close numbers may be far apart on the machine: Distances shows how far bytes travel." : "";
-    section.append(make("p", { class: "note" }, `The diagonal of a matrix between PEs has the bytes that stay on a PE.${far}${linesNote(lines)}`));
+    section.append(note(`The diagonal of a matrix between PEs has the bytes that stay on a PE.${far}${linesNote(lines)}`));
     return sharesText();
   },
 };

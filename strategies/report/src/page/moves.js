@@ -16,28 +16,19 @@ function migrationMatrix(moved, was, is) {
   const binOf = new Map(nodes.map((node, at) => [node, Math.floor(at * bins / n)])), counts = new Float64Array(bins * bins);
   const bin = (it, i) => binOf.get(data.pes.nodes[it.pe_of[i]]);
   moved.forEach((i) => { counts[bin(was, i) * bins + bin(is, i)]++; });
-  const top = largest(counts), size = 320, kind = n === peCount() ? "PE" : "node";
+  const top = largest(counts), kind = n === peCount() ? "PE" : "node";
   const name = (bin) => {
     const [first, end] = spanOf(n, bin, bins);
     return end - first > 1 ? `${kind}s ${nodes[first]} to ${nodes[end - 1]}` : `${kind} ${nodes[first]}`;
   };
-  const labels = middles(bins, (bin) => nodes[spanOf(n, bin, bins)[0]]), amount = (count) => top === 1 ? 1 : (count - 1) / (top - 1);
-  const draw = (context) => {
-    labelAxes(context, [margin, margin, size, size], labels, labels);
-    context.translate(margin, margin);
-    paintCells(context, size, size, bins, bins, (c, r) => counts[r * bins + c] ? colour("viridis", amount(counts[r * bins + c])) : null);
-    context.fillStyle = faint;
-    for (let bin = 1; bin < bins && bins <= 16; bin++) {
-      context.fillRect(bin / bins * size, 0, 1, size);
-      context.fillRect(0, bin / bins * size, size, 1);
-    }
-  };
-  const at = (to, from) => `${name(from)} to ${name(to)}: ${countText(counts[from * bins + to], "object")}`;
+  const labels = middles(bins, (bin) => nodes[spanOf(n, bin, bins)[0]]), part = (count) => top === 1 ? 1 : (count - 1) / (top - 1);
+  const lines = bins > 16 ? [] : Array.from({ length: bins - 1 }, (_, bin) => [(bin + 1) / bins, "rgba(128,128,128,0.45)"]);
+  const say = (from, to, count) => `${name(from)} to ${name(to)}: ${countText(count, "object")}`;
   const pairs = () => table("migrations", ["from", "to", "objects"], [...counts.keys()].filter((at) => counts[at]).sort((a, b) => counts[b] - counts[a] || a - b)
     .map((at) => [name(Math.floor(at / bins)), name(at % bins), cell(counts[at], String)]));
   return make("div", {}, make("h3", {}, `from (row) to (column), by ${kind}`),
-    picture(margin + size, margin + size, `Migrations of ${moved.length} objects`, draw, at, [margin, margin, size / bins, size / bins, bins, bins]),
-    top === 1 ? make("p", { class: "note" }, "A coloured cell is 1 migration.") : legend("viridis", "1 object", countText(top, "object"), "migrations; blank: none"),
+    matrixPlot(`Migrations of ${moved.length} objects`, 320, counts, [bins, bins], [labels, labels], part, lines, say),
+    top === 1 ? note("A coloured cell is 1 migration.") : legend("viridis", "1 object", countText(top, "object"), "migrations; blank: none"),
     asText("Migrations as a table", pairs));
 }
 

@@ -79,10 +79,14 @@ function plot(label, [above, wide, high], [columns, rows], [columnLabels, rowLab
   };
   return picture(margin + wide, above + high, label, whole, at, [margin, above, wide / columns, high / rows, columns, rows]);
 }
-/** A square with a row for each sender and a column for each receiver. `lines` are places, as parts of its size, and colours. */
-function matrixPlot(label, size, [columns, rows], labels, paint, lines, at) {
+/**
+ * A square with the value of each pair of a row and a column. `part` is where a value is on the colour map; zeros have no colour. `lines`
+ * are places, as parts of the size, and colours.
+ */
+function matrixPlot(label, size, values, [columns, rows], labels, part, lines, say) {
+  const value = (column, row) => values[row * columns + column];
   const draw = (context) => {
-    paintCells(context, size, size, columns, rows, paint);
+    paintCells(context, size, size, columns, rows, (column, row) => value(column, row) && colour("viridis", part(value(column, row))));
     for (const [part, colour] of lines) {
       context.fillStyle = colour;
       // On whole pixels, so that equal lines look equal.
@@ -90,7 +94,7 @@ function matrixPlot(label, size, [columns, rows], labels, paint, lines, at) {
       context.fillRect(0, Math.round(part * size), size, 1);
     }
   };
-  return plot(label, [margin, size, size], [columns, rows], labels, draw, at);
+  return plot(label, [margin, size, size], [columns, rows], labels, draw, (column, row) => say(row, column, value(column, row)));
 }
 /** Sets the colour and the size of texts. */
 function writeIn(context, ink, pixels) {
