@@ -64,6 +64,7 @@ const listText = (names) => names.length > 1 ? `${names.slice(0, -1).join(", ")}
 /** What names of levels mean. */
 const partNote = "A part of a height: the PEs below one of its switches, or below several that lead to the same PEs.";
 const largest = (list) => list.reduce((most, x) => x > most ? x : most, 0);
+const sum = (list) => list.reduce((sum, x) => sum + x, 0);
 
 /** Colour maps for readers with any sight: viridis for amounts, cividis for loads; the values are anchors of the published maps. */
 const anchors = (colours) => colours.split(" ").map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));

@@ -18,17 +18,13 @@ function markBusiest(context, x, y, wide, high) {
   context.strokeRect(x - 1, y - 1, wide + 2, high + 2);
 }
 const hot = (seconds, top) => seconds ? css("viridis", seconds / top) : variable("--line");
-/** The number of nodes of a slice, which has up to three dimensions. */
-const sliceSize = () => data.machine.sizes.slice(0, 3).reduce((product, size) => product * size, 1);
 const coordinates = (node) => data.machine.sizes.map((size) => {
   const at = node % size;
   node = Math.floor(node / size);
   return at;
 });
 /** The slice in which the busiest link begins. */
-function busiestSlice(it) {
-  return coordinates(data.machine.from[it.busiest_drawn[0]] || 0).slice(3);
-}
+const busiestSlice = (it) => coordinates(data.machine.from[it.busiest_drawn[0]] || 0).slice(3);
 const sliceName = () => slice.length ? `, slice ${slice.map((at, k) => `${at} of dimension ${k + 4}`).join(", ")}` : "";
 /** One selector for each dimension beyond the third. */
 function sliceChoice() {
@@ -43,7 +39,8 @@ function sliceChoice() {
 
 /** How a slice of a grid is drawn: a dimension across the page, one down the page, and the third as pictures side by side. */
 function gridLayout() {
-  const { sizes } = data.machine, inner = sliceSize();
+  // A slice has up to three dimensions.
+  const { sizes } = data.machine, inner = sizes.slice(0, 3).reduce((product, size) => product * size, 1);
   // A long ring or line is folded into rows.
   const isFolded = inner > 64 && Math.max(...sizes.slice(0, 3)) === inner;
   const [w, h = 1, depth = 1] = isFolded ? [64, Math.ceil(inner / 64)] : sizes;
@@ -60,21 +57,19 @@ function gridLayout() {
   const square = isSmall ? side - (side > 4 ? 1 : 0) : 0.34 * side;
   return { isFolded, inner, w, h, depth, first, across, down, side, isSmall, lift, place, square };
 }
-/** The links that are drawn as lines, the busiest ones last; by node, the time that its square shows; and by node of the machine, its links. */
+/** The links that are drawn as lines, the busiest ones last; and by node, the time that its square shows. */
 function linksOfSlice(it, { inner, first, w, h, isSmall }) {
-  const { from, to } = data.machine, lines = [], squares = new Map(), all = new Map();
+  const { from, to } = data.machine, lines = [], squares = new Map();
   from.forEach((node, i) => {
     if (node < first || node >= first + inner) return;
     const isFlat = Math.floor(node / (w * h)) === Math.floor(to[i] / (w * h));
     if (isFlat && !isSmall) lines.push(i);
     else squares.set(node - first, Math.max(squares.get(node - first) || 0, it.link_seconds[i]));
-    if (!all.has(node)) all.set(node, []);
-    all.get(node).push(i);
   });
   lines.sort((a, b) => it.link_seconds[a] - it.link_seconds[b]);
-  return { lines, squares, all };
+  return { lines, squares };
 }
-/** Draws a link as a line; returns its ends without what squares cover. */
+/** Draws a link as a line; returns the left and upper corner of the box around what squares do not cover, its width and its height. */
 function drawLine(context, i, colour, { first, side, place, square }) {
   const { from, to } = data.machine, [x, y] = place(from[i] - first), [u, v] = place(to[i] - first);
   // The two directions of a cable lie next to each other; a link around the torus is drawn as a stub at the border.
@@ -86,17 +81,18 @@ function drawLine(context, i, colour, { first, side, place, square }) {
   context.moveTo(...at(0));
   context.lineTo(...at(end));
   context.stroke();
-  return [at(square / 2), at(wraps ? end : end - square / 2)];
+  const ends = [at(square / 2), at(wraps ? end : end - square / 2)], half = Math.max(0.75, 0.07 * side);
+  const [left, right, upper, lower] = [0, 1].flatMap((k) => ends.map((end) => end[k]).sort((a, b) => a - b));
+  return [left - half, upper - half, right - left + 2 * half, lower - upper + 2 * half];
 }
 /** The numbers of nodes, and above slices those of the third dimension. */
 function drawNumbers(context, { inner, w, h, depth, first, side, isSmall, place }) {
-  context.fillStyle = variable("--dim");
-  context.font = "10px system-ui, sans-serif";
+  writeIn(context, "--dim", 10);
   for (let node = 0; node < inner && side >= 40; node++) {
     const [x, y] = place(node);
     context.fillText(String(first + node), x + 0.2 * side, y - 0.22 * side);
   }
-  context.font = `${Math.min(12, Math.max(9, 0.35 * side))}px system-ui, sans-serif`;
+  writeIn(context, "--dim", Math.min(12, Math.max(9, 0.35 * side)));
   for (let z = 0; z < depth && depth > 1; z++) {
     const [x, y] = place(z * w * h);
     context.fillText(String(z), isSmall ? x - side / 2 : x - 0.6 * side, isSmall ? y - 0.5 * side - 2 : y - 0.3 * side);
@@ -109,21 +105,21 @@ function gridNote({ isFolded, depth, isSmall }) {
   const around = !isSmall && wraps.slice(0, 2).some((wraps, k) => wraps && sizes[k] > 2);
   return [
     square ? `A square is a node; its colour is that of ${square}.` : "A square is a node.",
-    ...(isFolded ? ["A row has 64 nodes of the line."] : []),
-    ...(isFolded || sizes.length === 1 ? [] : [`Across: dimension 1; down: dimension 2${depth > 1 ? "; numbers of slices: dimension 3" : ""}.`]),
-    ...(isSmall ? [] : ["Two lines side by side: the two directions of a cable, as traffic on the right."]),
-    ...(around ? ["Lines that end at a border: links around the torus; each is drawn where it begins."] : []),
+    isFolded && "A row has 64 nodes of the line.",
+    !isFolded && sizes.length > 1 && `Across: dimension 1; down: dimension 2${depth > 1 ? "; numbers of slices: dimension 3" : ""}.`,
+    !isSmall && "Two lines side by side: the two directions of a cable, as traffic on the right.",
+    around && "Lines that end at a border: links around the torus; each is drawn where it begins.",
     square ? "Grey: no bytes." : "Grey lines: no bytes.",
-  ].join(" ");
+  ].filter(Boolean).join(" ");
 }
 function gridPicture(it, top, name) {
   const layout = gridLayout(), { inner, w, h, depth, first, across, down, side, isSmall, lift, place, square } = layout;
-  const { lines, squares, all } = linksOfSlice(it, layout), { from, to } = data.machine;
+  const { lines, squares } = linksOfSlice(it, layout), { from, to } = data.machine, { link_seconds: seconds } = it;
   // Without the space behind the last slices, but for the links around the torus.
   const width = Math.round((across * (w + 1) - 0.55) * side), height = Math.round(lift + (down * (h + 1) - 0.55) * side);
   const draw = (context) => {
     context.lineWidth = Math.max(1.5, 0.14 * side);
-    const ends = new Map(lines.map((i) => [i, drawLine(context, i, hot(it.link_seconds[i], top), layout)]));
+    const boxes = new Map(lines.map((i) => [i, drawLine(context, i, hot(seconds[i], top), layout)]));
     const edge = square + (isSmall ? 0 : Math.max(1, 0.06 * side)), back = variable("--back"), grey = variable("--node");
     for (let node = 0; node < inner; node++) {
       const [x, y] = place(node);
@@ -133,13 +129,8 @@ function gridPicture(it, top, name) {
       context.fillRect(x - square / 2, y - square / 2, square, square);
     }
     for (const i of framed(it)) {
-      if (ends.has(i)) {
-        const [left, right, upper, lower] = [0, 1].flatMap((k) => ends.get(i).map((end) => end[k]).sort((a, b) => a - b)), half = Math.max(0.75, 0.07 * side);
-        markBusiest(context, left - half, upper - half, right - left + 2 * half, lower - upper + 2 * half);
-      } else if (from[i] >= first && from[i] < first + inner) {
-        const [x, y] = place(from[i] - first);
-        markBusiest(context, x - square / 2, y - square / 2, square, square);
-      }
+      const isHere = from[i] >= first && from[i] < first + inner, [x, y] = place(from[i] - first);
+      if (isHere) markBusiest(context, ...(boxes.get(i) || [x - square / 2, y - square / 2, square, square]));
     }
     drawNumbers(context, layout);
   };
@@ -147,8 +138,8 @@ function gridPicture(it, top, name) {
     const [x, y] = [column % (w + 1), row % (h + 1)], z = Math.floor(row / (h + 1)) * across + Math.floor(column / (w + 1));
     const node = first + x + w * (y + h * z);
     if (x === w || y === h || z >= depth || node >= first + inner) return "";
-    const links = (all.get(node) || []).map((i) => `to node ${to[i]} (${coordinates(to[i]).join(", ")}): ${secondsText(it.link_seconds[i])}`);
-    return [`node ${node} (${coordinates(node).join(", ")})`, ...links].join("\n");
+    const named = (node) => `node ${node} (${coordinates(node).join(", ")})`;
+    return [named(node), ...from.flatMap((it, i) => it === node ? [`to ${named(to[i])}: ${secondsText(seconds[i])}`] : [])].join("\n");
   };
   const label = `Links of the grid${name && `, ${name}`}${sliceName()}`;
   return picture(width, height, label, draw, at, [0.2 * side, lift + 0.2 * side, side, side, across * (w + 1) - 1, down * (h + 1) - 1]);
@@ -158,40 +149,31 @@ const leafKind = () => data.machine.of_nodes ? "nodes" : "PEs";
 /** Levels of a tree, the root on top; each vertex has its link up in the upper half and its link down in the lower half. */
 function treePicture(it, top, name) {
   const m = data.machine, leaves = m.leaves.length, row = 44, left = 104, wide = 560 - left, levels = m.starts.length;
-  const index = new Map(m.level.map((level, i) => [`${level}/${m.vertex[i]}/${m.up[i]}`, i]));
+  const links = (level, up) => m.level.flatMap((it, i) => it === level && m.up[i] === up ? [i] : []);
   const most = framed(it), labels = middles(leaves, (leaf) => m.leaves[leaf]);
   const draw = (context) => {
     const frames = [];
     m.starts.forEach((starts, level) => [true, false].forEach((up) => {
       const y = level * row + (up ? 1 : row / 2), high = row / 2 - 2;
-      // Where vertices are narrower than half a pixel, a column shows the busiest of them.
-      const columns = new Map();
-      for (let vertex = 0; vertex + 1 < starts.length; vertex++) {
-        const i = index.get(`${level}/${vertex}/${up}`);
-        if (i === undefined) continue;
-        const [x, end] = [starts[vertex], starts[vertex + 1]].map((leaf) => left + wide * leaf / leaves);
-        const at = end - x < 0.5 ? Math.floor(2 * x) / 2 : x, there = columns.get(at);
-        if (!there || it.link_seconds[i] > there.seconds) columns.set(at, { seconds: it.link_seconds[i], isMost: most.has(i), width: Math.max(0.5, end - x - (end - x > 4 ? 1 : 0)) });
-      }
-      for (const [x, { seconds, width, isMost }] of columns) {
-        context.fillStyle = hot(seconds, top);
+      const edge = (i, k) => left + wide * starts[m.vertex[i] + k] / leaves, place = (i) => [edge(i, 0), edge(i, 1) - edge(i, 0)];
+      for (const { item: i, x, width } of visibleBars(links(level, up), wide, (i) => it.link_seconds[i], place)) {
+        context.fillStyle = hot(it.link_seconds[i], top);
         context.fillRect(x, y, width, high);
-        if (isMost) frames.push([x, y, width, high]);
+        if (most.has(i)) frames.push([x, y, width, high]);
       }
-      context.fillStyle = variable("--dim");
-      context.font = "12px system-ui, sans-serif";
+      writeIn(context, "--dim", 12);
       context.fillText(up ? "↑" : "↓", left - 14, y + 14);
     }));
-    context.fillStyle = variable("--text");
-    context.font = "11px system-ui, sans-serif";
+    writeIn(context, "--text", 11);
     m.starts.forEach((_, level) => context.fillText(m.names[level], 2, level * row + row / 2 + 4));
     labelAxes(context, [left, levels * row + 18, wide, 0], labels, []);
     frames.forEach((frame) => markBusiest(context, ...frame));
   };
   const at = (leaf, level) => {
     const vertex = m.starts[level].findIndex((_, v) => leaf < m.starts[level][v + 1]);
-    const link = (up) => index.has(`${level}/${vertex}/${up}`) ? secondsText(it.link_seconds[index.get(`${level}/${vertex}/${up}`)]) : "no link";
-    return `${level === levels - 1 ? m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]) : `part ${vertex} of ${m.names[level]}`}: up ${link(true)}, down ${link(false)}`;
+    const link = (up) => links(level, up).filter((i) => m.vertex[i] === vertex).map((i) => secondsText(it.link_seconds[i])).join() || "no link";
+    const below = level < levels - 1 ? `part ${vertex} of ${m.names[level]}` : m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]);
+    return `${below}: up ${link(true)}, down ${link(false)}`;
   };
   return picture(560, levels * row + 18, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row, leaves, levels]);
 }
@@ -213,11 +195,10 @@ function groupPicture(it, top, name) {
       context.fillRect(edge(at % (n + 1)), edge(Math.floor(at / (n + 1))), side - (side > 6 ? 1 : 0), side - (side > 6 ? 1 : 0));
     }
     // A line before the row and the column of the PEs.
-    context.fillStyle = variable("--text");
+    writeIn(context, "--text", 11);
     context.fillRect(edge(n) - 1, left, 1, size - left);
     context.fillRect(left, edge(n) - 1, size - left, 1);
     framed(it).forEach((i) => markBusiest(context, edge(m.to[i]), edge(m.from[i]), side - 1, side - 1));
-    context.font = "11px system-ui, sans-serif";
     const every = Math.ceil(18 / side);
     for (let k = 0; k <= n; k += k === n || k + every < n ? every : n - k) {
       const text = k === n ? "PEs" : String(k), { width } = context.measureText(text);
@@ -254,18 +235,13 @@ function linkKind(i) {
 }
 /** The largest and the mean time of each kind of links. */
 function kindTable() {
-  const kinds = new Map();
-  (data.machine.from || data.machine.level).forEach((_, i) => {
-    const kind = linkKind(i);
-    if (!kinds.has(kind)) kinds.set(kind, []);
-    kinds.get(kind).push(i);
-  });
-  const cells = (it, links) => {
-    const seconds = links.map((i) => it.link_seconds[i]);
-    return [largest(seconds), seconds.reduce((sum, x) => sum + x, 0) / links.length].map((value) => cell(value, secondsText));
+  const kinds = (data.machine.from || data.machine.level).map((_, i) => linkKind(i));
+  const row = (kind) => {
+    const times = pair().map(([it]) => it.link_seconds.filter((_, i) => kinds[i] === kind));
+    return [kind, times[0].length, ...times.flatMap((seconds) => [largest(seconds), sum(seconds) / seconds.length]).map((x) => cell(x, secondsText))];
   };
   const heads = ["links", data.machine.layout === "grid" ? "count" : "count, parallel cables as one", ...pair().flatMap(([, name]) => [`largest ${name}`, `mean ${name}`])];
-  return table("kinds of links", heads, [...kinds].map(([kind, links]) => [kind, links.length, ...pair().flatMap(([it]) => cells(it, links))]));
+  return table("kinds of links", heads, [...new Set(kinds)].map(row));
 }
 
 /** The most nodes and spaces next to each other in a picture of a grid, because they are three pixels wide at least. */
@@ -283,25 +259,23 @@ const machine = {
   lacks: "It needs recorded messages, and a machine whose links are known.",
   draw(section) {
     const { sizes } = data.machine, layout = shownLayout();
-    const busiest = (it) => it.top_links.length ? it.top_links[0][2] : 0;
-    const drawn = layout === "links" ? busiest : (it) => largest(it.link_seconds);
+    const busiest = (it) => it.top_links[0]?.[2] ?? 0, drawn = layout === "links" ? busiest : (it) => largest(it.link_seconds);
     const top = Math.max(...pair().map(([it]) => drawn(it)), 1e-300);
     const hasSlices = layout === "grid" && sizes.length > 3;
     if (hasSlices && !slice.length) slice = busiestSlice(after());
-    const [draw, note] = { grid: [gridPicture, () => gridNote(gridLayout())], tree: [treePicture, treeNote], groups: [groupPicture, groupNote], links: [listPicture] }[layout];
+    const [draw, describe] = { grid: [gridPicture, () => gridNote(gridLayout())], tree: [treePicture, treeNote], groups: [groupPicture, groupNote], links: [listPicture] }[layout];
     if (hasSlices) section.append(sliceChoice());
-    const holder = make("div", { class: "pair" });
-    for (const [it, name] of pair()) {
+    if (top > 1e-300) section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"));
+    section.append(sideBySide((it, name) => {
       const list = () => table(`busiest links${spoken(it, name)}`, ["link", "bytes", "bytes over bandwidth"],
         it.top_links.map(([link, bytes, seconds]) => [link, cell(bytes, bytesText), cell(seconds, secondsText)]));
-      holder.append(make("div", {}, make("h3", {}, headed(name, busiestWords(it))), draw(it, top, name),
-        asText(`The ${countText(it.top_links.length, "busiest link")}${spoken(it, name)}`, list)));
-    }
-    if (top > 1e-300) section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"));
-    section.append(holder);
-    if (note) section.append(make("p", { class: "note" }, note()));
-    if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
-    if (layout !== "links") section.append(...(pair().some(([it]) => framed(it).size) ? [make("p", { class: "note" }, "Frames: the busiest links. If more than 8 are equally busy, there are none.")] : []), asText("Links by kind as a table", kindTable));
+      return make("div", {}, make("h3", {}, headed(name, busiestWords(it))), draw(it, top, name),
+        asText(`The ${countText(it.top_links.length, "busiest link")}${spoken(it, name)}`, list));
+    }));
+    if (describe) section.append(note(describe()));
+    if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(note("The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
+    if (layout !== "links" && pair().some(([it]) => framed(it).size)) section.append(note("Frames: the busiest links. If more than 8 are equally busy, there are none."));
+    if (layout !== "links") section.append(asText("Links by kind as a table", kindTable));
     const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
     // A weight has no unit.
     const most = largest(after().load_seconds), name = spoken(after(), after().name);
@@ -310,6 +284,6 @@ const machine = {
       : ` ${secondsText(busiest(after()))}${name} is ${percentText(busiest(after()) / most)} of the largest load (${loadText(most)}), so work limits the program if messages overlap with it.`;
     const verdict = !data.weights && most > 0 ? slow() : "";
     const isRecorded = ["before", "as recorded", "in blocks"].includes(before().name), period = isRecorded ? ` for the messages of the ${data.run_steps.length ? "period before the step" : "recorded period"}` : "";
-    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${period}${assumed}.${verdict}`;
+    return `The busiest link of ${data.topology} needs ${compared((it) => secondsText(busiest(it)))}${period}${assumed}.${verdict}`;
   },
 };
