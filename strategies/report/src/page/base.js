@@ -46,6 +46,7 @@ const changeText = (then, now) => then === now ? "unchanged" : then === 0 ? "non
 const againstAverage = (it, load) => it.metrics.average_load_seconds ? signed(load / it.metrics.average_load_seconds - 1) : "";
 const peCount = () => data.pes.nodes.length;
 const peName = (pe) => data.pes.names[pe] ? `PE ${pe} (${data.pes.names[pe]})` : `PE ${pe}`;
+const pesName = (first, last) => first === last ? peName(first) : `PEs ${first} to ${last}`;
 /** The id in its array of an object of a dump of Charm++, as in the function `id_in_array` that reads them. */
 const numberIn = (array, id) => array === `array ${BigInt(id) >> 48n}` ? String(BigInt(id) % (1n << 48n)) : id;
 function objectName(i) {

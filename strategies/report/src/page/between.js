@@ -48,9 +48,9 @@ function fewerMigrations(it) {
   const picture = svg(left + wide + 190, above + high + 42, `${names.join(" and ")} of placements with fewer migrations`,
     grid.join("") + axis + curves.join(""));
   const rows = () => points.map((point) => [point.migrations, ...costs.map(([key, , , text]) => cell(point[key], text))]);
-  const enough = [enoughMigrations(points, bytesText)].filter(Boolean);
-  return make("div", {}, make("h3", {}, "with fewer migrations"), ...enough.map((sentence) => make("p", {}, sentence)), picture,
-    make("p", { class: "note" }, [
+  const enough = enoughMigrations(points, bytesText);
+  return make("div", {}, make("h3", {}, "with fewer migrations"), enough !== "" && make("p", {}, enough), picture,
+    note([
       `Each point is a placement on the way from the placement before to that of ${it.name}, with the least load that the search of ${it.name} found for this number of migrations.`,
       "Hop-bytes may first rise: an object that moves for its load is away from those it exchanges messages with, until they follow.",
       "Other strategies may find better placements with as few. --max-moves chooses among them. 100 % is the cost of the placement before.",

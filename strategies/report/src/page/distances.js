@@ -24,17 +24,17 @@ const distances = {
     const rows = [...all.slice(0, all.length - far.length).map((d) => [d]), ...far.filter((_, i) => i % size === 0).map((_, i) => far.slice(i * size, (i + 1) * size))];
     const names = rows.map((row) => row[0] === 0 ? "inside a PE" : row.length === 1 ? `distance ${row[0]}` : `distance ${row[0]} to ${row.at(-1)}`);
     const series = pair().map(([it, name], k) => {
-      const bytes = new Map(it.distances), values = rows.map((row) => row.reduce((sum, d) => sum + (bytes.get(d) || 0), 0));
+      const bytes = new Map(it.distances), values = rows.map((row) => sum(row.map((d) => bytes.get(d) || 0)));
       return { values, ink: inks[k], name };
     });
-    if (state.after) section.append(make("p", { class: "note" }, `Grey: before. Blue: ${after().name}.`));
+    if (state.after) section.append(note(`Grey: before. Blue: ${after().name}.`));
     section.append(...barsAndTable("distance", "Distances as a table", names, series));
     const levels = pair().map(([it]) => it.levels.map(([, bytes]) => bytes));
     // Where each level is a distance, it says nothing new.
     if (before().levels.length && levels.some((values, k) => values.filter(Boolean).join() !== series[k].values.filter(Boolean).join())) {
-      section.append(make("h3", {}, "by level of the machine"));
-      section.append(...barsAndTable("level", "Levels as a table", before().levels.map(([name]) => name), series.map((it, k) => ({ ...it, values: levels[k] }))));
+      section.append(make("h3", {}, "by level of the machine"),
+        ...barsAndTable("level", "Levels as a table", before().levels.map(([name]) => name), series.map((it, k) => ({ ...it, values: levels[k] }))));
     }
-    return `A byte crosses ${pair().map(([it, name]) => `${it.metrics.hops_per_byte.toFixed(3)} hops${spoken(it, name)}`).join(", ")} on average.`;
+    return `A byte crosses ${compared((it) => `${it.metrics.hops_per_byte.toFixed(3)} hops`)} on average.`;
   },
 };

@@ -26,8 +26,8 @@ function heatPicture(heat, [low, top], whole, label, say, columns, marks = () =>
   return plot(label, [head, wide, high], [n, heat.rows], [columns, rowLabels(heat)], draw, say);
 }
 const rowName = (heat, row) => {
-  const first = row * heat.pes_per_row, last = Math.min(peCount() || Infinity, first + heat.pes_per_row) - 1;
-  return first === last ? peName(first) : `PEs ${first} to ${last}`;
+  const first = row * heat.pes_per_row;
+  return pesName(first, Math.min(peCount() || Infinity, first + heat.pes_per_row) - 1);
 };
 const valueOf = (heat, c, r) => heat.cells[c * heat.rows + r] / 1000 * heat.scales[c];
 /** A load, as exactly as the thousandths of the largest load of its column are. */
@@ -113,14 +113,14 @@ function drawTimeline(section, heat, name, steps) {
   const n = heat.columns.length, begin = heat.columns[0], width = heat.columns[1] - begin;
   const end = heat.columns.at(-1) + width;
   const say = (c, r) => `${secondsText(heat.columns[c])}, ${rowName(heat, r)}: busy ${percentText(valueOf(heat, c, r))}`;
-  const busy = Array.from({ length: heat.rows }, (_, r) => heat.columns.reduce((sum, _, c) => sum + valueOf(heat, c, r), 0) / n);
+  const busy = Array.from({ length: heat.rows }, (_, r) => sum(heat.columns.map((_, c) => valueOf(heat, c, r))) / n);
   const marks = () => steps.map(([, seconds]) => (seconds - begin) / width).map((at) => [at, at, []]);
   if (name) section.append(make("h3", {}, name));
   section.append(heatPicture(heat, [0, 1], 1120, `Which part of the time each PE was busy${name && `, ${name}`}`, say, timeLabels(begin, end), marks), axisOf(heat, `time ${secondsText(begin)}`, secondsText(end)));
   if (steps.length) section.append(axis(`Triangles: load-balancing steps ${steps.slice(0, 12).map(([number, seconds]) => `${number} (${secondsText(seconds)})`).join(", ")}${steps.length > 12 ? ", .." : ""}. There, PE 0 may be busy with the decision.`));
   section.append(axis("The recording lasts from the first event to the last one, which may be shorter than the run."));
   section.append(asText(`Timeline as a table${name && `, ${name}`}`, () => table(`timeline ${name}`, ["PE", "busy"], busy.map((part, r) => [cell(r, () => rowName(heat, r)), cell(part, percentText)]))));
-  return busy.reduce((sum, part) => sum + part, 0) / heat.rows;
+  return sum(busy) / heat.rows;
 }
 const timeline = {
   id: "timeline", title: "Timeline",

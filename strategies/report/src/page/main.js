@@ -62,16 +62,15 @@ const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 /** Reads the panel, the strategy, the theme and the object that is looked for from the address. */
 function readAddress() {
   const address = new URLSearchParams(location.hash.slice(1));
-  const named = data.placements.findIndex((it) => it.name === address.get("strategy"));
-  const usual = data.recommended ?? Math.max(0, data.placements.length - 1);
-  state.after = named >= 0 ? named : usual;
+  const strategy = address.get("strategy"), named = data.placements.findIndex((it) => it.name === strategy);
+  state.after = named >= 0 ? named : data.recommended ?? Math.max(0, data.placements.length - 1);
   const panel = (address.get("panel") || "").toLowerCase();
   const isNamed = (it) => [it.id, it.title.toLowerCase()].includes(panel);
   const found = shown.find(isNamed), empty = panels.find((it) => isNamed(it) && it !== found);
   state.panel = panel === "all" ? panel : (found || shown[0]).id;
   const why = empty && empty.lacks ? ` ${empty.lacks}` : "";
   const wrong = panel === "all" || found || !panel ? "" : empty ? `This report has nothing for the panel ${empty.title}.${why}` : `There is no panel ${panel}.`;
-  const strategy = address.get("strategy"), unknown = strategy && named < 0 ? `There is no strategy ${strategy}.` : "";
+  const unknown = strategy && named < 0 ? `There is no strategy ${strategy}.` : "";
   document.getElementById("wrong").textContent = [wrong && `${wrong} There are ${shown.map((it) => it.title).join(", ")}.`, unknown].filter(Boolean).join(" ");
   wanted = address.get("object") || "";
   state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";

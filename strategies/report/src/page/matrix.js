@@ -59,8 +59,8 @@ function objectsPicture(m, scale) {
     return Array.from({ length: count }, (_, k) => [(k * step + 0.5) / objects.length, String(objects[k * step])]);
   });
   const said = (side, bin) => {
-    const [first, end] = spanOf(sides[side].length, bin, [m.high, m.wide][side]);
-    return `${objectName(sides[side][first])}${end - first > 1 ? ` and ${end - first - 1} following` : ""}`;
+    const [first, last] = spanOf(sides[side].length, bin, [m.high, m.wide][side]);
+    return `${objectName(sides[side][first])}${last > first ? ` and ${last - first} following` : ""}`;
   };
   const joined = sides.map((objects, side) => countText(Math.ceil(objects.length / [m.high, m.wide][side]), ["sender", "receiver"][side]));
   const only = sides.map((objects, side) => objects === everyone ? ""
@@ -71,10 +71,7 @@ function objectsPicture(m, scale) {
 /** The matrix between the PEs of a placement. */
 function pesPicture(m, name, lines, scale) {
   const labels = middles(m.wide, (bin) => spanOf(peCount(), bin, m.wide)[0]), joined = Math.ceil(peCount() / m.wide);
-  const said = (_, bin) => {
-    const [first, end] = spanOf(peCount(), bin, m.wide);
-    return end - first > 1 ? `PEs ${first} to ${end - 1}` : peName(first);
-  };
+  const said = (_, bin) => pesName(...spanOf(peCount(), bin, m.wide));
   return matrixPicture(m, scale, { title: `between PEs${name}`, across: `Row: sending PE; column: receiving PE.${joined > 1 ? " Cells join PEs." : ""}`, labels: [labels, labels], lines, said });
 }
 /** Which part of the bytes crosses PEs, and who sends it. */

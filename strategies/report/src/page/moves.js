@@ -5,11 +5,7 @@ let wanted = "";
 const mostRows = 2000;
 
 /** The objects that two placements place differently. */
-function movedObjects(was, is) {
-  const moved = [];
-  is.pe_of.forEach((pe, i) => { if (pe !== was.pe_of[i]) moved.push(i); });
-  return moved;
-}
+const movedObjects = (was, is) => is.pe_of.flatMap((pe, i) => pe === was.pe_of[i] ? [] : [i]);
 /** The migrations from node to node: a picture, and the same as a table. */
 function migrationMatrix(moved, was, is) {
   const nodes = [...new Set(data.pes.nodes)].sort((a, b) => a - b), n = nodes.length, bins = Math.min(n, 128);
@@ -18,8 +14,8 @@ function migrationMatrix(moved, was, is) {
   moved.forEach((i) => { counts[bin(was, i) * bins + bin(is, i)]++; });
   const top = largest(counts), kind = n === peCount() ? "PE" : "node";
   const name = (bin) => {
-    const [first, end] = spanOf(n, bin, bins);
-    return end - first > 1 ? `${kind}s ${nodes[first]} to ${nodes[end - 1]}` : `${kind} ${nodes[first]}`;
+    const [first, last] = spanOf(n, bin, bins);
+    return last > first ? `${kind}s ${nodes[first]} to ${nodes[last]}` : `${kind} ${nodes[first]}`;
   };
   const labels = middles(bins, (bin) => nodes[spanOf(n, bin, bins)[0]]), part = (count) => top === 1 ? 1 : (count - 1) / (top - 1);
   const lines = bins > 16 ? [] : Array.from({ length: bins - 1 }, (_, bin) => [(bin + 1) / bins, "rgba(128,128,128,0.45)"]);
@@ -43,9 +39,8 @@ function reasonsOf(i, was, is) {
   const wasAbove = isAbove(was.load_seconds[from], is);
   const ofPe = isUnavailable(from) ? ["its PE is not available"] : isAbove(loadIfStayed(i, was, is), is) ? [wasAbove ? "load" : "room"] : [];
   const reasons = [...ofPe, ...(is.hop_bytes_by_move[i] < 0 ? ["distance"] : [])];
-  return reasons.length || !wasAbove ? reasons : ["load with others"];
+  return reasons.length ? reasons : [wasAbove ? "load with others" : "unclear"];
 }
-const reasonText = (reasons) => reasons.join(" and ") || "unclear";
 const hopsText = (bytes) => (bytes > 0 ? "+" : "") + bytesText(bytes).replace("-", "−");
 /** What the numbers say for or against the move of an object. */
 function moveText(i, was, is) {
@@ -54,20 +49,16 @@ function moveText(i, was, is) {
   const stayed = loadIfStayed(i, was, is), most = isAbove(stayed, is) ? ", more than any PE has after all migrations" : "";
   const hops = is.hop_bytes_by_move[i], less = hops === 0 ? "the same" : `${hops < 0 ? "higher" : "lower"} by ${bytesText(Math.abs(hops))}`;
   const otherwise = [...(hasAverage ? [`PE ${from} would have ${againstAverage(is, stayed)}${most}`] : []), ...(hops === undefined ? [] : [`hop-bytes would be ${less}`])];
-  const stay = otherwise.length ? ` If it alone had stayed, ${otherwise.join(", and ")}. Reason: ${reasonText(reasonsOf(i, was, is))}.` : "";
+  const stay = otherwise.length ? ` If it alone had stayed, ${otherwise.join(", and ")}. Reason: ${reasonsOf(i, was, is).join(" and ")}.` : "";
   return `${objectName(i)} (${loadText(data.objects.load_seconds[i])}) moves from ${loaded(from)} to ${loaded(to)}.${stay}`;
 }
 /** How many objects move for each reason. */
 function reasonsText(moved, was, is) {
-  const counts = new Map();
-  moved.forEach((i) => {
-    const reasons = reasonsOf(i, was, is);
-    (reasons.length ? reasons : ["unclear"]).forEach((reason) => counts.set(reason, (counts.get(reason) || 0) + 1));
-  });
-  const names = ["its PE is not available", "load", "load with others", "room", "distance", "unclear"].filter((name) => counts.has(name));
-  const twice = names.reduce((sum, name) => sum + counts.get(name), 0) > moved.length ? " (some have two)" : "";
-  const nearer = counts.has("distance") ? " Distance: hop-bytes would be higher if it alone had stayed, as those with which it exchanges messages may have moved." : "";
-  return `Reasons${twice}: ${names.map((name) => `${name === "room" ? "room for others" : name}: ${counts.get(name)}`).join("; ")}.${nearer}`;
+  const all = moved.flatMap((i) => reasonsOf(i, was, is)), count = (name) => all.filter((it) => it === name).length;
+  const names = ["its PE is not available", "load", "load with others", "room", "distance", "unclear"].filter(count);
+  const twice = all.length > moved.length ? " (some have two)" : "";
+  const nearer = all.includes("distance") ? " Distance: hop-bytes would be higher if it alone had stayed, as those with which it exchanges messages may have moved." : "";
+  return `Reasons${twice}: ${names.map((name) => `${name === "room" ? "room for others" : name}: ${count(name)}`).join("; ")}.${nearer}`;
 }
 
 /** A name without what people write in different ways. */
@@ -83,9 +74,10 @@ function movedTable(list, isExplained, explain, was, is) {
   const load = data.objects.load_seconds, hasHops = is.hop_bytes_by_move.length > 0, hasAverage = was.metrics.average_load_seconds > 0;
   const loaded = (it, i) => cell(it.pe_of[i], (pe) => hasAverage ? `${pe} (${againstAverage(it, it.load_seconds[pe])})` : String(pe));
   const rows = list.slice(0, mostRows).map((i) => [{ value: i, text: () => make("button", { onclick: () => explain(i) }, objectName(i)) },
-    loaded(was, i), loaded(is, i), cell(load[i], loadText), ...(hasAverage ? [cell(loadIfStayed(i, was, is), (x) => againstAverage(is, x))] : []),
-    ...(hasHops ? [cell(is.hop_bytes_by_move[i], hopsText)] : []), reasonText(reasonsOf(i, was, is))]);
-  const heads = ["object", "from PE (load before)", "to PE (load after)", "load", ...(hasAverage ? ["load of its PE if it alone had stayed"] : []), ...(hasHops ? ["change of hop-bytes by it alone"] : []), "reason"];
+    loaded(was, i), loaded(is, i), cell(load[i], loadText), cell(loadIfStayed(i, was, is), (x) => againstAverage(is, x)),
+    cell(is.hop_bytes_by_move[i], hopsText), reasonsOf(i, was, is).join(" and ")]);
+  const heads = ["object", "from PE (load before)", "to PE (load after)", "load", hasAverage && "load of its PE if it alone had stayed",
+    hasHops && "change of hop-bytes by it alone", "reason"];
   return table("objects that move", heads, rows, 200, (at) => ({ "data-object": list[at], "aria-current": isExplained(list[at]) }));
 }
 /** The search, what it found and why it moves, and the table. */
@@ -112,7 +104,7 @@ function movedList(moved, was, is) {
     oninput: (event) => { wanted = event.target.value; orders.delete("objects that move"); fill(); }, onchange: writeAddress });
   fill();
   // A table of all objects of a large run would take longer than a glance; the search finds each of them.
-  const rest = moved.length > mostRows ? make("p", { class: "note" }, `The table has the ${mostRows} heaviest objects; the search finds the others.`) : undefined;
+  const rest = moved.length > mostRows && note(`The table has the ${mostRows} heaviest objects; the search finds the others.`);
   return make("div", {}, make("h3", {}, `${countText(moved.length, "object")} that move${moved.length === 1 ? "s" : ""}`), search, found, sentence, list, rest);
 }
 
@@ -124,14 +116,13 @@ const moves = {
     const [was, is] = [before(), after()], moved = movedObjects(was, is), load = data.objects.load_seconds;
     if (!moved.length) return `${is === was ? "This placement" : is.name} moves no object.`;
     moved.sort((a, b) => load[b] - load[a]);
-    section.append(make("div", { class: "pair wide" }, migrationMatrix(moved, was, is), movedList(moved, was, is)));
-    section.append(make("p", { class: "note" }, [
+    section.append(make("div", { class: "pair wide" }, migrationMatrix(moved, was, is), movedList(moved, was, is)), note([
       "Loads are against the average.",
       "“If it alone had stayed” and the change of hop-bytes: with all other migrations done.",
       "A strategy does not say why it moves an object. Reasons are what these numbers say. Load: had it stayed, its PE would have more than any PE has after. Room: the same, but its PE had no more than that before, so others need the room. Distance: hop-bytes fall by its migration alone. Load with others: its PE had too much, but one of the objects that left could have stayed.",
     ].join(" ")));
     if (is.between.length > 1) section.append(fewerMigrations(is));
-    else if (data.recommended !== null && state.after !== data.recommended && after().strategy_seconds !== null) section.append(make("p", { class: "note" },
+    else if (data.recommended !== null && state.after !== data.recommended && after().strategy_seconds !== null) section.append(note(
       `What fewer migrations would give was computed for ${data.placements[data.recommended].name} only, which is recommended.`));
     const bytes = is.metrics.migrated_bytes;
     const hops = [was, is].map((it) => it.metrics.hop_bytes), [from, to] = hops.map((x) => bytesText(x ?? 0));

@@ -29,7 +29,6 @@ function picture(width, height, label, draw, at, [left, above, wide, high, colum
     if (!cursor) return;
     context.strokeStyle = variable("--frame");
     context.lineWidth = 2;
-    context.setLineDash([]);
     context.strokeRect(left + cursor[0] * wide, above + cursor[1] * high, Math.max(wide, 2), Math.max(2, high));
   };
   canvas.paint();
@@ -120,8 +119,8 @@ function roundStep(least) {
 }
 /** The middles of `n` rows or columns, with the names of their values. */
 const middles = (n, name) => Array.from({ length: n }, (_, i) => [(i + 0.5) / n, String(name(i))]);
-/** The first of `n` that are in a bin, and the first that is not. */
-const spanOf = (n, bin, bins) => [bin, bin + 1].map((bin) => Math.ceil(bin * n / bins));
+/** The first and the last of `n` that are in a bin. */
+const spanOf = (n, bin, bins) => [Math.ceil(bin * n / bins), Math.ceil((bin + 1) * n / bins) - 1];
 /** Of marks that are equally far apart, if they are closer together than `space`: every second, fifth, tenth, .. one. Other marks are all kept. */
 function sparse(marks, space) {
   const gaps = marks.slice(1).map(([part], i) => part - marks[i][0]);

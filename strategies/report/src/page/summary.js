@@ -2,12 +2,13 @@
 /** The table of the steps of a run: what was predicted, and what was measured. */
 function runSteps() {
   const balance = (x) => cell(x, (x) => x.toFixed(3)), hasHops = data.run_steps.some((it) => it.hop_bytes), several = data.run_steps.some((it) => it.sync_points > 1);
-  const rows = data.run_steps.map((it) => [it.step, it.strategy || "none", ...(several ? [it.sync_points] : []), it.migrations, cell(it.average_load_seconds, secondsText), ...it.max_over_avg.map(balance),
-    ...(hasHops ? [cell(it.hop_bytes && it.hop_bytes[1] - it.hop_bytes[0], () => changeText(...it.hop_bytes))] : []),
+  const rows = data.run_steps.map((it) => [it.step, it.strategy || "none", it.sync_points, it.migrations, cell(it.average_load_seconds, secondsText),
+    ...it.max_over_avg.map(balance), cell(it.hop_bytes && it.hop_bytes[1] - it.hop_bytes[0], () => changeText(...it.hop_bytes)),
     ...[it.period_seconds, it.predicted_seconds, it.next_seconds, it.decision_seconds].map((time) => cell(time, secondsText))]);
-  const heads = ["step", "strategy", ...(several ? ["sync points before"] : []), "migrations", "average load before", "max/avg before", "max/avg after", ...(hasHops ? ["change of hop-bytes"] : []), "time before, measured", "time after, predicted", "time after with the step, measured", "time of the decision"];
+  const heads = ["step", "strategy", several && "sync points before", "migrations", "average load before", "max/avg before", "max/avg after",
+    hasHops && "change of hop-bytes", "time before, measured", "time after, predicted", "time after with the step, measured", "time of the decision"];
   return [make("h3", {}, "Steps of the run"), make("div", { class: "heads" }, table("steps of the run", heads, rows)),
-    make("p", { class: "note" }, [
+    note([
       "Times are from one sync point to the next. What is predicted, max/avg and hop-bytes after a step hold for what was measured before it.",
       "A time that was measured after a step includes the step. A decision takes from the last call of at_sync until all PEs know the new placement.",
       ...(data.run_steps.length < data.steps.steps ? [`Of ${data.steps.steps} steps, the table has the first and the last ones.`] : []),
@@ -35,9 +36,8 @@ function placementsTable(isSum) {
       cell(m.max_link_bytes, bytesText), cell(i ? m.migrations : null, String), cell(i ? m.migration_seconds : null, secondsText), cell(time, secondsText)];
   });
   const heads = [hasOthers ? "strategy" : "placement", "largest load", "slowest PE, all phases", "max/avg", isSum ? "predicted time" : "predicted period", "hops per byte", "bytes between PEs", "busiest link", "migrations", "time of migrations, predicted", "strategy time"];
-  const kept = heads.map((_, at) => at === 0 || rows.some((row) => row[at].value !== -Infinity));
-  const only = (row) => row.filter((_, at) => kept[at]);
-  return make("div", { class: "heads whole" }, table("placements", only(heads), rows.map(only), 200, (i) => (i === state.after ? { "aria-current": "true" } : {})));
+  const known = heads.map((head, at) => (at === 0 || rows.some((row) => row[at].value !== -Infinity)) && head);
+  return make("div", { class: "heads whole" }, table("placements", known, rows, 200, (i) => ({ "aria-current": i === state.after && "true" })));
 }
 /** The strategies that the rule of thumb leaves out. */
 function notCompared(isSum) {
@@ -71,7 +71,7 @@ const summary = {
       ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
       : `Recommended by a rule of thumb, because no costs of messages were recorded: the least product of hop-bytes and the tenth power of the load, where one of at most 1 % above the least counts as the least, and moving all objects as 1 % of load. So 1 % of load weighs as much as 10 % of hop-bytes. The time of strategies does not count.${notCompared(isSum)}`);
     if (hasPlacements && (before().metrics.hop_bytes ?? null) !== null) notes.push("Hop-bytes: bytes times the distance that they travel. Hops per byte: the mean distance of a byte, 0 for one that stays on its PE. max/avg: the largest load over the average.");
-    section.append(...notes.map((note) => make("p", { class: "note" }, note)));
+    section.append(...notes.map(note));
     if (data.placements.length > 1) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
     return "";
   },

@@ -50,16 +50,16 @@ function table(title, allHeads, allRows, limit = 200, row = () => ({})) {
 /** The titles of the texts that are open, so that they stay open when a panel is drawn again. */
 const opened = new Set();
 /** What pictures show, as a text that can be opened. `content` makes it when it is. */
-function asText(title, content, isOpen = opened.has(title)) {
+function asText(title, content) {
   const details = make("details", {}, make("summary", {}, title));
   const fill = () => {
-    if (details.childElementCount === 1) details.append(content());
+    if (details.open && details.childElementCount === 1) details.append(content());
   };
   details.addEventListener("toggle", () => {
-    if (details.open) fill();
+    fill();
     opened[details.open ? "add" : "delete"](title);
   });
-  if (isOpen) fill();
-  details.open = isOpen;
+  details.open = opened.has(title);
+  fill();
   return details;
 }
