@@ -12,6 +12,7 @@ function heaviest(placement) {
 /** Objects with their loads. */
 const objectLoads = (objects, between) => objects.map((i) => objectName(i) + between + loadText(data.objects.load_seconds[i]));
 const backgroundOf = (pe) => data.pes.background_seconds[pe] || 0;
+const hasBackground = () => largest(data.pes.background_seconds) > 0;
 /** Whether the lower bound differs from the average, so that it has a line of its own. */
 const isBoundShown = ({ metrics }) => loadText(metrics.lower_bound_seconds) !== loadText(metrics.average_load_seconds);
 /** Bars of the loads of PEs in this order. */
@@ -49,8 +50,8 @@ function loadPicture(it, name, order, top) {
 }
 /** The loads of PEs and their heaviest objects as a table. */
 function loadTable() {
-  const hasBackground = largest(data.pes.background_seconds) > 0, heavy = heaviest(after());
-  const heads = ["PE", ...pair().map(([, name]) => `load ${name}`), hasBackground && "background", `heaviest objects ${pair().at(-1)[1]}`];
+  const heavy = heaviest(after());
+  const heads = ["PE", ...pair().map(([, name]) => `load ${name}`), hasBackground() && "background", `heaviest objects ${pair().at(-1)[1]}`];
   const rows = data.pes.nodes.map((_, pe) => [cell(pe, peName), ...pair().map(([it]) => cell(it.load_seconds[pe], loadText)),
     cell(backgroundOf(pe), loadText), objectLoads(heavy[pe], " ").join(", ")]);
   return make("div", { class: "words" }, table("loads", heads, rows));
@@ -65,10 +66,11 @@ const loads = {
     const top = Math.max(...pair().map(([it]) => largest(it.load_seconds)));
     const order = (it) => it.load_seconds.map((_, pe) => pe).sort((a, b) => sorted ? it.load_seconds[b] - it.load_seconds[a] : 0);
     const { average_load_seconds: average, lower_bound_seconds: bound } = before().metrics;
-    const ofBound = isBoundShown(before()) ? `Dashed line: lower bound of the largest load (${loadText(bound)}).` : "It is also the lower bound of the largest load.";
+    const ofBound = isBoundShown(before()) ? `Dashed line: lower bound of the largest load (${loadText(bound)}).`
+      : "It is also the lower bound of the largest load.";
     section.append(make("label", {}, toggle, " sorted by load (else in the order of PE numbers)"),
       sideBySide((it, name) => loadPicture(it, name, order(it), top)),
-      note(`Solid line: average (${loadText(average)}). ${ofBound}${largest(data.pes.background_seconds) > 0 ? " Orange: background." : ""}`),
+      note(`Solid line: average (${loadText(average)}). ${ofBound}${hasBackground() ? " Orange: background." : ""}`),
       make("p", { class: "note hint" }, "Point at a PE to see its heaviest objects."), asText("Loads as a table", loadTable));
     const heaviestPe = (it) => heaviestOf(it.load_seconds, (pe) => `PE ${pe}`);
     const most = compared((it) => `${loadText(it.metrics.max_load_seconds)} (${heaviestPe(it)})`);

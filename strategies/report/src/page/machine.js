@@ -171,8 +171,12 @@ function treePicture(it, top, name) {
   };
   const at = (leaf, level) => {
     const vertex = m.starts[level].findIndex((_, v) => leaf < m.starts[level][v + 1]);
-    const link = (up) => links(level, up).filter((i) => m.vertex[i] === vertex).map((i) => secondsText(it.link_seconds[i])).join() || "no link";
-    const below = level < levels - 1 ? `part ${vertex} of ${m.names[level]}` : m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]);
+    const link = (up) => {
+      const i = links(level, up).find((i) => m.vertex[i] === vertex);
+      return i === undefined ? "no link" : secondsText(it.link_seconds[i]);
+    };
+    const nameOfLeaf = m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]);
+    const below = level < levels - 1 ? `part ${vertex} of ${m.names[level]}` : nameOfLeaf;
     return `${below}: up ${link(true)}, down ${link(false)}`;
   };
   return picture(560, levels * row + 18, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row, leaves, levels]);
@@ -238,7 +242,8 @@ function kindTable() {
   const kinds = (data.machine.from || data.machine.level).map((_, i) => linkKind(i));
   const row = (kind) => {
     const times = pair().map(([it]) => it.link_seconds.filter((_, i) => kinds[i] === kind));
-    return [kind, times[0].length, ...times.flatMap((seconds) => [largest(seconds), sum(seconds) / seconds.length]).map((x) => cell(x, secondsText))];
+    const numbers = times.flatMap((seconds) => [largest(seconds), sum(seconds) / seconds.length]);
+    return [kind, times[0].length, ...numbers.map((number) => cell(number, secondsText))];
   };
   const heads = ["links", data.machine.layout === "grid" ? "count" : "count, parallel cables as one", ...pair().flatMap(([, name]) => [`largest ${name}`, `mean ${name}`])];
   return table("kinds of links", heads, [...new Set(kinds)].map(row));

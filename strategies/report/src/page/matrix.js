@@ -27,8 +27,9 @@ function machineLines() {
 function matrixPicture(m, [low, high], { title, across, labels, lines, said }) {
   const part = (bytes) => Math.log(bytes / low) / Math.log(high / low), inks = ["", "rgba(255,43,214,0.4)", "rgba(255,43,214,0.9)"];
   const say = (from, to, bytes) => `${said(0, from)} to ${said(1, to)}: ${bytes ? `about ${bytesText(bytes)}` : "nothing"}`;
+  const inked = lines.map(([at, kind]) => [at, inks[kind]]);
   return make("div", {}, make("h3", {}, title),
-    matrixPlot(`Bytes ${title}`, 380, m.bytes, [m.wide, m.high], labels, part, lines.map(([at, kind]) => [at, inks[kind]]), say), axis(across));
+    matrixPlot(`Bytes ${title}`, 380, m.bytes, [m.wide, m.high], labels, part, inked, say), axis(across));
 }
 /** The edges with most bytes, and where their objects are. */
 function heaviestEdges() {

@@ -2,11 +2,12 @@
 /** The table of the steps of a run: what was predicted, and what was measured. */
 function runSteps() {
   const balance = (x) => cell(x, (x) => x.toFixed(3)), hasHops = data.run_steps.some((it) => it.hop_bytes), several = data.run_steps.some((it) => it.sync_points > 1);
-  const rows = data.run_steps.map((it) => [it.step, it.strategy || "none", it.sync_points, it.migrations, cell(it.average_load_seconds, secondsText),
-    ...it.max_over_avg.map(balance), cell(it.hop_bytes && it.hop_bytes[1] - it.hop_bytes[0], () => changeText(...it.hop_bytes)),
+  const rows = data.run_steps.map((it) => [it.step, it.strategy || "none", it.sync_points, it.migrations,
+    cell(it.average_load_seconds, secondsText), ...it.max_over_avg.map(balance), cell(it.hop_bytes && it.hop_bytes[1] - it.hop_bytes[0], () => changeText(...it.hop_bytes)),
     ...[it.period_seconds, it.predicted_seconds, it.next_seconds, it.decision_seconds].map((time) => cell(time, secondsText))]);
   const heads = ["step", "strategy", several && "sync points before", "migrations", "average load before", "max/avg before", "max/avg after",
-    hasHops && "change of hop-bytes", "time before, measured", "time after, predicted", "time after with the step, measured", "time of the decision"];
+    hasHops && "change of hop-bytes", "time before, measured", "time after, predicted", "time after with the step, measured",
+    "time of the decision"];
   return [make("h3", {}, "Steps of the run"), make("div", { class: "heads" }, table("steps of the run", heads, rows)),
     note([
       "Times are from one sync point to the next. What is predicted, max/avg and hop-bytes after a step hold for what was measured before it.",

@@ -11,8 +11,8 @@ function focusNext(event, element) {
 }
 /**
  * A table of `rows`, of which the first `limit` are shown. Heads are buttons that sort; the first click on a column of numbers sorts its
- * largest value first. A column whose head is false is left out. Arrow keys move between the buttons of rows. `row(i)` has the attributes of
- * row `i`. The text of a cell may be a function, which is called if the row is shown.
+ * largest value first. A column whose head is false is left out. Arrow keys move between the buttons of rows. `row(i)` has the attributes
+ * of row `i`. The text of a cell may be a function, which is called if the row is shown.
  */
 function table(title, allHeads, allRows, limit = 200, row = () => ({})) {
   const [heads, ...rows] = [allHeads, ...allRows].map((list) => list.filter((_, at) => allHeads[at] !== false));
