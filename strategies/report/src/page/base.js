@@ -67,20 +67,22 @@ const partNote = "A part of a height: the PEs below one of its switches, or belo
 const largest = (list) => list.reduce((most, x) => x > most ? x : most, 0);
 const sum = (list) => list.reduce((sum, x) => sum + x, 0);
 
+/** The red, green and blue of 256 amounts on a colour map, which are mixed from its anchors. */
+function mixed(anchors) {
+  const ends = anchors.split(" ").map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
+  return Array.from({ length: 256 }, (_, step) => {
+    const x = step / 255 * (ends.length - 1), low = Math.min(ends.length - 2, Math.floor(x));
+    return ends[low].map((c, k) => Math.round(c + (x - low) * (ends[low + 1][k] - c)));
+  });
+}
 /** Colour maps for readers with any sight: viridis for amounts, cividis for loads; the values are anchors of the published maps. */
-const anchors = (colours) => colours.split(" ").map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
 const maps = {
-  viridis: anchors("440154 482878 3e4a89 31688e 26828e 1f9e89 35b779 6dcd59 b4de2c fde725"),
-  cividis: anchors("00224e 123570 3b496c 575d6d 707173 8a8678 a59c74 c3b369 e1cc55 fee838"),
+  viridis: mixed("440154 482878 3e4a89 31688e 26828e 1f9e89 35b779 6dcd59 b4de2c fde725"),
+  cividis: mixed("00224e 123570 3b496c 575d6d 707173 8a8678 a59c74 c3b369 e1cc55 fee838"),
 };
 /** Where colour maps begin: their darkest colours could not be told from a dark page. */
 let darkest = 0;
-/** The red, green and blue of an amount from 0 to 1, of which there are 256. */
-function colour(map, amount) {
-  const step = Math.max(0, Math.min(255, Math.round(255 * (darkest + (1 - darkest) * amount)))), ends = maps[map];
-  const x = step / 255 * (ends.length - 1), low = Math.min(ends.length - 2, Math.floor(x));
-  return ends[low].map((c, k) => Math.round(c + (x - low) * (ends[low + 1][k] - c)));
-}
+const colour = (map, amount) => maps[map][Math.max(0, Math.min(255, Math.round(255 * (darkest + (1 - darkest) * amount))))];
 const css = (map, part) => `rgb(${colour(map, part).join(",")})`;
 const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

@@ -5,7 +5,7 @@ let wanted = "";
 const mostRows = 2000;
 
 /** The objects that two placements place differently. */
-const movedObjects = (was, is) => is.pe_of.flatMap((pe, i) => pe === was.pe_of[i] ? [] : [i]);
+const movedObjects = (was, is) => [...is.pe_of.keys()].filter((i) => is.pe_of[i] !== was.pe_of[i]);
 /** The migrations from node to node: a picture, and the same as a table. */
 function migrationMatrix(moved, was, is) {
   const nodes = [...new Set(data.pes.nodes)].sort((a, b) => a - b), n = nodes.length, bins = Math.min(n, 128);
@@ -54,11 +54,12 @@ function moveText(i, was, is) {
 }
 /** How many objects move for each reason. */
 function reasonsText(moved, was, is) {
-  const all = moved.flatMap((i) => reasonsOf(i, was, is)), count = (name) => all.filter((it) => it === name).length;
-  const names = ["its PE is not available", "load", "load with others", "room", "distance", "unclear"].filter(count);
-  const twice = all.length > moved.length ? " (some have two)" : "";
-  const nearer = all.includes("distance") ? " Distance: hop-bytes would be higher if it alone had stayed, as those with which it exchanges messages may have moved." : "";
-  return `Reasons${twice}: ${names.map((name) => `${name === "room" ? "room for others" : name}: ${count(name)}`).join("; ")}.${nearer}`;
+  const counts = {};
+  for (const i of moved) for (const reason of reasonsOf(i, was, is)) counts[reason] = (counts[reason] || 0) + 1;
+  const names = ["its PE is not available", "load", "load with others", "room", "distance", "unclear"].filter((name) => counts[name]);
+  const twice = sum(Object.values(counts)) > moved.length ? " (some have two)" : "";
+  const nearer = counts.distance ? " Distance: hop-bytes would be higher if it alone had stayed, as those with which it exchanges messages may have moved." : "";
+  return `Reasons${twice}: ${names.map((name) => `${name === "room" ? "room for others" : name}: ${counts[name]}`).join("; ")}.${nearer}`;
 }
 
 /** A name without what people write in different ways. */

@@ -154,7 +154,9 @@ function paintCells(context, width, height, columns, rows, paint) {
   const image = small.createImageData(columns, rows);
   for (let row = 0, at = 0; row < rows; row++) for (let column = 0; column < columns; column++, at += 4) {
     const rgb = paint(column, row);
-    if (rgb) image.data.set([...rgb, 255], at);
+    if (!rgb) continue;
+    [image.data[at], image.data[at + 1], image.data[at + 2]] = rgb;
+    image.data[at + 3] = 255;
   }
   small.putImageData(image, 0, 0);
   context.imageSmoothingEnabled = false;
