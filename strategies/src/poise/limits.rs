@@ -7,6 +7,9 @@ use equipoise_model::Database;
 
 use crate::cost::{LoadBound, pour};
 
+/// Capacities allow rounding of at most the heaviest load divided by this, so that the largest load does not rise noticeably.
+const ROUNDING_PARTS: i64 = 1 << 12;
+
 /// Bisection steps for the lowest limit that leaves room for all objects.
 const STEPS: usize = 50;
 
@@ -22,12 +25,14 @@ impl Limits {
     /// Limits for integer `loads` in units of `unit_seconds`, and the first capacities of all PEs: those of the limit (1 + `imbalance`) times the
     /// average load, or of a higher one if the heaviest object, fixed load, or indivisible loads require that.
     ///
+    /// The sum of `loads` may be up to `rounding` units too large. Where the heaviest object or a fixed load sets the limit, the capacities are
+    /// larger by that: otherwise objects without load would not fit next to it, and neither would objects fit together that are as heavy.
+    ///
     /// If `unit_seconds` is 0, no load was recorded; then objects are counted, and fixed load is ignored.
     pub fn new(
         database: &Database,
         available: &[u32],
-        loads: &[i64],
-        unit_seconds: f64,
+        (loads, unit_seconds, rounding): (&[i64], f64, i64),
         imbalance: f64,
     ) -> (Limits, Vec<i64>) {
         let has_load = unit_seconds > 0.0;
@@ -44,6 +49,7 @@ impl Limits {
         available.iter().for_each(|&pe| pes[pe as usize] = Some((fixed[pe as usize], unit / speed(pe))));
         let (total, heaviest) = (loads.iter().sum::<i64>(), loads.iter().copied().max().unwrap_or(0));
         let limits = Limits { pes, total };
+        let rounding = rounding.min(heaviest / ROUNDING_PARTS);
         // Loads were rounded up, so a placement that satisfies this limit satisfies it in true loads, too.
         let movable = database.objects.iter().filter(|object| object.migratable);
         let work = match has_load {
@@ -55,15 +61,19 @@ impl Limits {
         if are_alike {
             let limit = (work / available.len() as f64 * (1.0 + imbalance) + 1e-9).min(total as f64) as i64;
             let least = (total as u64).div_ceil(available.len() as u64) as i64;
-            let most = limit.max(least).max(heaviest);
+            let most = limit.max(least).max(heaviest + rounding);
             let first = limits.pes.iter().map(|pe| if pe.is_some() { most } else { 0 }).collect();
             return (limits, first);
         }
         let bound_seconds = if has_load { LoadBound::of(database).bound_seconds } else { 0.0 };
         let mut open: Vec<(f64, f64)> = available.iter().map(|&pe| (fixed[pe as usize], speed(pe))).collect();
         let level = pour(work * unit, &mut open);
-        let limit = ((level * (1.0 + imbalance)).max(bound_seconds) * (1.0 + 1e-9)).max(f64::MIN_POSITIVE);
+        let balanced = level * (1.0 + imbalance);
+        let limit = (balanced.max(bound_seconds) * (1.0 + 1e-9)).max(f64::MIN_POSITIVE);
         let mut first = limits.capacities(limits.lowest(limit));
+        if bound_seconds > balanced {
+            available.iter().for_each(|&pe| first[pe as usize] += rounding);
+        }
         // Rounding must not remove the only PE with room for the heaviest object.
         if let Some(&most) = available.iter().max_by_key(|&&pe| (first[pe as usize], std::cmp::Reverse(pe))) {
             first[most as usize] = first[most as usize].max(heaviest);

@@ -44,6 +44,10 @@ pub(crate) struct Problem<'a> {
     pub home_of: Vec<u32>,
     /// Bytes that a weight of 1 stands for.
     pub unit: f64,
+    /// By how much the integer load of a PE may exceed its true load, because the load of each object is rounded up; 0 if loads are exact.
+    pub rounding: i64,
+    /// Whether no load was recorded, so that objects are counted.
+    pub counts_objects: bool,
 }
 
 impl<'a> Problem<'a> {
@@ -65,7 +69,7 @@ impl<'a> Problem<'a> {
         let movable: Vec<u32> = (0..database.objects.len() as u32)
             .filter(|&object| database.objects[object as usize].migratable)
             .collect();
-        let (loads, load_unit_seconds) = whole_loads(database, &movable);
+        let WholeLoads { loads, unit_seconds, rounding } = whole_loads(database, &movable);
         let mut vertex_of = vec![NONE; database.objects.len()];
         for (&object, vertex) in movable.iter().zip(0..) {
             vertex_of[object as usize] = vertex;
@@ -83,7 +87,7 @@ impl<'a> Problem<'a> {
         let machine = Machine::new(topology, &used, distances);
         let block_of_pe = machine.blocks_of_pes(database.pes.len());
         let loads = &graph.loads[..movable.len()];
-        let (limits, first) = Limits::new(database, available, loads, load_unit_seconds, imbalance);
+        let (limits, first) = Limits::new(database, available, (loads, unit_seconds, rounding), imbalance);
         let home = |&object: &u32| {
             let pe = database.objects[object as usize].pe as usize;
             if database.pes[pe].available { block_of_pe[pe] } else { NONE }
@@ -98,6 +102,8 @@ impl<'a> Problem<'a> {
             machine,
             graph,
             unit,
+            rounding,
+            counts_objects: unit_seconds == 0.0,
         })
     }
 
@@ -180,14 +186,24 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// The integer loads of the movable objects, at least 1 each, and the seconds of one unit.
-fn whole_loads(database: &Database, movable: &[u32]) -> (Vec<i64>, f64) {
+/// The integer loads of movable objects.
+struct WholeLoads {
+    /// The loads, rounded up; at least 1 each.
+    loads: Vec<i64>,
+    /// The seconds of one unit; 0 if no load was recorded.
+    unit_seconds: f64,
+    /// How many units the sum of loads may be too large; 0 if loads are exact.
+    rounding: i64,
+}
+
+/// The integer loads of the movable objects.
+fn whole_loads(database: &Database, movable: &[u32]) -> WholeLoads {
     let loads = || movable.iter().map(|&object| database.objects[object as usize].load_seconds);
     let heaviest = loads().fold(0.0, f64::max);
     // Relative to the heaviest, because the sum of large loads may overflow.
     let relative: f64 = loads().map(|load| load / heaviest).sum();
     if !(relative > 0.0 && relative.is_finite()) {
-        return (vec![1; movable.len()], 0.0);
+        return WholeLoads { loads: vec![1; movable.len()], unit_seconds: 0.0, rounding: 0 };
     }
     let lightest = loads().filter(|&load| load > 0.0).fold(f64::INFINITY, f64::min);
     let is_whole = |unit: f64| {
@@ -196,8 +212,12 @@ fn whole_loads(database: &Database, movable: &[u32]) -> (Vec<i64>, f64) {
     };
     let average = heaviest * (relative / movable.len() as f64);
     let fine = (average / AVERAGE_LOAD).max(heaviest / MAX_TOTAL * 2.0 * relative).max(f64::MIN_POSITIVE);
-    let unit = [1.0, lightest].into_iter().find(|&unit| is_whole(unit)).unwrap_or(fine);
-    (loads().map(|load| ((load / unit).ceil() as i64).max(1)).collect(), unit)
+    let (unit_seconds, rounding) = match [1.0, lightest].into_iter().find(|&unit| is_whole(unit)) {
+        Some(unit) => (unit, 0),
+        None => (fine, movable.len() as i64),
+    };
+    let loads = loads().map(|load| ((load / unit_seconds).ceil() as i64).max(1)).collect();
+    WholeLoads { loads, unit_seconds, rounding }
 }
 
 /// The PEs that communicate with movable objects, directly or through objects that cannot move; ascending.

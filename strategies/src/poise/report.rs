@@ -34,7 +34,8 @@ pub(super) fn report(
         (notes, sentence("Bytes over bandwidth, summed over all links,", seconds, "", &metrics))
     } else {
         let before = hop_bytes(&Metrics::of(database, topology, &before));
-        let bound = cost_bound(problem, problem.most_load(block_of)) as f64;
+        // Placements are meant that are balanced in true loads, which integer loads exceed.
+        let bound = cost_bound(problem, problem.most_load(block_of) + problem.rounding) as f64;
         let least = (bound / problem.machine.last().scale as f64 * problem.unit).floor();
         debug_assert!(least <= after, "the lower bound is {least} hop-bytes, and this placement has {after}");
         let notes = vec![
@@ -42,15 +43,24 @@ pub(super) fn report(
             Note::new("hop-bytes after", after),
             Note::new("hop-bytes at least", least),
         ];
-        (notes, sentence("Hop-bytes", [before, after], &bound_text(before, least), &metrics))
+        (
+            notes,
+            sentence(
+                "Hop-bytes",
+                [before, after],
+                &bound_text(before, least, problem.counts_objects),
+                &metrics,
+            ),
+        )
     };
     Assignment { notes, sentence: Some(sentence), ..Assignment::new(pe_of) }
 }
 
 /// The end of the sentence, with a lower bound if one is known that is not rounded to nothing.
-fn bound_text(before: f64, least: f64) -> String {
+fn bound_text(before: f64, least: f64, counts_objects: bool) -> String {
+    let balanced = if counts_objects { "numbers of objects" } else { "loads" };
     match least >= 0.0005 * before && least > 0.0 {
-        true => format!("; no placement with balanced loads has less than {}", percent(least / before)),
+        true => format!("; no placement with balanced {balanced} has less than {}", percent(least / before)),
         false => String::new(),
     }
 }
@@ -86,12 +96,16 @@ mod tests {
     fn the_sentence_states_the_gain_its_cost_and_the_bound() {
         let sentence = |[before, after, least]: [f64; 3], migrations, migrated_bytes| {
             let metrics = Metrics { migrations, migrated_bytes, ..Metrics::default() };
-            sentence("Hop-bytes", [before, after], &bound_text(before, least), &metrics)
+            sentence("Hop-bytes", [before, after], &bound_text(before, least, false), &metrics)
         };
         assert_eq!(
             sentence([100.0, 54.0, 31.0], 1, None),
             "Hop-bytes fell to 54.0 % of the previous value after moving 1 object; no placement with balanced \
              loads has less than 31.0 %."
+        );
+        assert_eq!(
+            bound_text(100.0, 31.0, true),
+            "; no placement with balanced numbers of objects has less than 31.0 %"
         );
         assert!(
             sentence([100.0, 120.0, 31.0], 0, Some(0))

@@ -181,6 +181,27 @@ fn permute(chosen: &mut Vec<u32>, places: u32, n: usize, visit: &mut impl FnMut(
     }
 }
 
+/// Integer loads are rounded up; without load, to 1. Next to the heaviest object there is room for that.
+#[test]
+fn rounded_loads_do_not_separate_objects_that_fit_together() {
+    let star: Vec<(usize, usize, u32)> = (1..10).map(|leaf| (leaf, 0, 1000)).collect();
+    let mut weightless = tasks(4, &[4.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], &star[3..]);
+    let before = [0, 1, 2, 3, 0, 0, 0, 0, 0, 0];
+    weightless.objects.iter_mut().zip(before).for_each(|(object, pe)| object.pe = pe);
+    let placed = |tasks: &Database| assign_on("PoiseLB", tasks, "flat:4").expect("an answer").pe_of;
+    assert_eq!(placed(&weightless), before);
+    // The same next to load that does not move.
+    (weightless.objects[0].load_seconds, weightless.pes[0].background_seconds) = (1.0, 9.0);
+    weightless.objects[0].migratable = false;
+    assert_eq!(placed(&weightless), before);
+
+    let parts = tasks(4, &[0.7, 0.2, 0.5], &[(1, 2, 1000)]);
+    let answer = assign_on("PoiseLB:gamma=0", &parts, "flat:4").expect("an answer");
+    assert_eq!(answer.pe_of[1], answer.pe_of[2]);
+    assert_ne!(answer.pe_of[0], answer.pe_of[1]);
+    assert!(answer.notes.iter().all(|note| note.name != "hop-bytes at least" || note.value == 0.0));
+}
+
 #[test]
 fn gamma_controls_the_number_of_moves() {
     let tasks = tasks(16, &[1.0; 64], &(0..64).map(|i| (i, (i + 1) % 64, 8)).collect::<Vec<_>>());
