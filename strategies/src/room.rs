@@ -123,9 +123,9 @@ impl<'a> Room<'a> {
     }
 
     /// How many objects and how many bytes a PE has too much after a change.
-    pub(crate) fn excess(&self, pe: u32, objects: i64, bytes: i64) -> (f64, f64) {
+    pub(crate) fn excess(&self, pe: u32, objects: i64, bytes: i128) -> (f64, f64) {
         let count = self.count[pe as usize].saturating_add_signed(objects).saturating_sub(self.most(pe));
-        let bytes = self.bytes[pe as usize].saturating_add_signed(bytes.into());
+        let bytes = self.bytes[pe as usize].saturating_add_signed(bytes);
         (count as f64, bytes.saturating_sub(self.memory(pe).into()) as f64)
     }
 

@@ -119,7 +119,7 @@ impl<'a> Search<'a> {
     }
 
     /// By how much a PE is too full, in mean items, with these objects, bytes and seconds by phase in addition.
-    fn excess(&self, pe: u32, objects: i64, bytes: i64, seconds: impl Fn(usize) -> f64) -> f64 {
+    fn excess(&self, pe: u32, objects: i64, bytes: i128, seconds: impl Fn(usize) -> f64) -> f64 {
         let to = pe as usize;
         let of_phase = |phase: usize| {
             (self.seconds[phase][to] + seconds(phase) - self.limit_seconds[phase]) / self.mean_seconds
@@ -146,8 +146,9 @@ impl<'a> Search<'a> {
         let wrong = |item: u32, pe: u32| if self.room.may_be(item, pe) { 0.0 } else { 1.0 };
         let mut sum = wrong(item, to) - wrong(item, from);
         sum += other.map_or(0.0, |other| wrong(other, from) - wrong(other, to));
-        let of = |values: &[u64], item: Option<u32>| item.map_or(0, |item| values[item as usize] as i64);
-        let more = of(&items.weight, Some(item)) - of(&items.weight, other);
+        let of = |values: &[u64], item: Option<u32>| item.map_or(0, |item| i128::from(values[item as usize]));
+        // Numbers of objects are below 2^32.
+        let more = (of(&items.weight, Some(item)) - of(&items.weight, other)) as i64;
         let bytes = of(&items.bytes, Some(item)) - of(&items.bytes, other);
         let seconds = |pe: u32, phase: usize| {
             let of_other = other.map_or(0.0, |other| self.items.seconds(other, pe, phase));

@@ -3,7 +3,7 @@
 use equipoise_model::constraints::{Constraints, Group, Level, PerPe, Place};
 use equipoise_model::database::Database;
 use equipoise_model::random::{below, generator, shuffle};
-use equipoise_model::{graph, topology};
+use equipoise_model::{graph, testing, topology};
 use equipoise_strategies::constrained::keep;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::registry;
@@ -111,5 +111,25 @@ fn answers_that_keep_the_constraints_are_kept() {
         let group = Group { together: true, level: Level::Node, objects };
         let constraints = Constraints { groups: vec![group], ..Constraints::default() };
         assert_eq!(placed(spec, &tasks, &constraints).0, free, "{spec}");
+    }
+}
+
+/// The search adds and subtracts sizes that need all 64 bits.
+#[test]
+fn sizes_of_objects_may_need_64_bits() {
+    let machine = topology::parse("flat:6").expect("a machine");
+    let mut database = testing::database(6, &[(1.0, 0); 6]);
+    let half = 1 << 63;
+    let sizes = [half, half, u64::MAX, 5, half + 3, 7];
+    database.constraints = Constraints {
+        memory: Some(PerPe::Each(vec![half, u64::MAX, half + 8, half + 8, 5, 5])),
+        object_bytes: (0..).zip(sizes).collect(),
+        ..Constraints::default()
+    };
+    for spec in ["DummyLB", "PoiseLB", "RotateLB"] {
+        let choice = keep(&registry::parse(spec, &[]).expect(spec));
+        let pe_of = choice.strategy.assign(&database, &*machine, 0).expect(spec).pe_of;
+        let rules = database.constraints.rules(&database, &*machine).expect("constraints");
+        assert_eq!(rules.check(&database, &pe_of), Ok(()), "{spec}");
     }
 }
