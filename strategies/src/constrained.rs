@@ -15,9 +15,10 @@
 //!    loads by phase, the cost is the sum over phases of the slowest PE, and this step always runs (`improve.rs`).
 //! 4. If the constraints have moved an object, a search begins once more with the answer. It lets objects break constraints at first,
 //!    and goes to a placement near the answer that keeps them, with few hop-bytes (`search.rs`). If it finds none, it begins with the
-//!    placement of step 3. Of both placements, that with fewer hop-bytes is taken, and of equals that with fewer moves. If step 2 finds no
+//!    placement of step 3. Of both placements, that with fewer hop-bytes is taken, and of equals the one nearer to the answer. If step 2 finds no
 //!    place for an object, the search is tried as well.
 //! 5. Wishes are granted that cost less than they are worth (`improve.rs`).
+//! 6. If the constraints have moved an object, and the placement before keeps the constraints and is no worse in load and hop-bytes, nothing moves.
 //!
 //! Where all objects have the same load, as ranks have, steps 2 to 4 are first tried with one more constraint: no PE takes more objects
 //! than the fullest PE of the answer. If they find no placement, they begin once more with the placement before in place of the answer.
@@ -30,12 +31,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use equipoise_model::assignment::Note;
+use equipoise_model::database::Object;
 use equipoise_model::rules::Rules;
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_network::program::Model;
 
 use crate::cost::commodities::Commodities;
+use crate::cost::travel;
 use crate::descriptor::Choice;
+use crate::placement::ROUNDING;
 use crate::strategy::{Alternatives, check};
 use crate::{Strategy, StrategyError};
 
@@ -104,13 +108,16 @@ impl Constrained {
             }
         }
         let kept = better(own, &items, &rules, topology, &answer.pe_of).map_err(StrategyError::Request)?;
-        let pe_of = items.placement(&kept.pe_of);
+        let mut pe_of = items.placement(&kept.pe_of);
+        let mut changed = distance(&answer.pe_of, &kept.pe_of);
+        if changed > 0 && present_is_as_good(database, topology, &rules, &pe_of) {
+            (pe_of, changed) = (database.placement(), distance(&answer.pe_of, &items.before()));
+        }
         rules.check(database, &pe_of).map_err(|broken| {
             StrategyError::Bug(format!(
                 "the placement breaks a constraint: {broken} (please report this bug)"
             ))
         })?;
-        let changed = answer.pe_of.iter().zip(&kept.pe_of).filter(|(a, b)| a != b).count();
         // What the strategy says of its answer does not hold for another placement.
         let mut notes = if changed == 0 { answer.notes } else { Vec::new() };
         notes.push(Note::new("objects that constraints moved", changed as f64));
@@ -150,6 +157,30 @@ impl Constrained {
         }
         granted(&items, rules, &found.pe_of).map(Some).map_err(StrategyError::Request)
     }
+}
+
+/// How many objects are on different PEs in two placements.
+fn distance(a: &[u32], b: &[u32]) -> usize {
+    a.iter().zip(b).filter(|(a, b)| a != b).count()
+}
+
+/// Whether the present placement keeps the constraints, and is no worse than `pe_of` in its heaviest PE and in hop-bytes. Never with wishes or
+/// loads by phase, which have other costs, or if objects must leave PEs that are not available.
+fn present_is_as_good(database: &Database, topology: &dyn Topology, rules: &Rules, pe_of: &[u32]) -> bool {
+    let before = database.placement();
+    let is_stranded = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
+    if !rules.wishes.is_empty()
+        || !rules.phases.is_empty()
+        || database.objects.iter().any(is_stranded)
+        || rules.check(database, &before).is_err()
+    {
+        return false;
+    }
+    let [present, other] = [&before[..], pe_of].map(|pe_of| {
+        let heaviest = database.pe_loads(pe_of).into_iter().fold(0.0, f64::max);
+        (heaviest, travel(database, topology, pe_of).hop_bytes)
+    });
+    present.0 <= other.0 * (1.0 + ROUNDING) && present.1 <= other.1
 }
 
 /// A placement that keeps the constraints, with wishes granted.
@@ -197,7 +228,7 @@ fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -
         }
         let fixed = State::new(&items, with)?;
         // Seconds above the limit by less are rounding.
-        let limit_seconds = repair::limit_seconds(&fixed, answer) * (1.0 + crate::placement::ROUNDING);
+        let limit_seconds = repair::limit_seconds(&fixed, answer) * (1.0 + ROUNDING);
         let mut placed = repair::repaired(&items, with, &near, start, limit_seconds).or_else(|why| {
             // With counts and places alone, there is no placement.
             let no_limits = vec![f64::INFINITY; fixed.phases()];
@@ -237,7 +268,7 @@ fn searched(
     })
 }
 
-/// The placement `placed`, or one near `start` that is not heavier and has fewer hop-bytes, or as many with fewer moves.
+/// The placement `placed`, or one near `start` that is not heavier and has fewer hop-bytes, or as many and is nearer to `start`.
 fn shortened(
     near: &Near,
     items: &Items,
@@ -258,10 +289,7 @@ fn shortened(
     let moved: Vec<u32> = (0..start.len() as u32).filter(is_moved).collect();
     let found = searched(near, items, rules, start, &limits, &[])
         .or_else(|| searched(near, items, rules, &placed.pe_of, &limits, &moved));
-    let value = |pe_of: &[u32]| {
-        let moved = pe_of.iter().zip(start).filter(|(a, b)| a != b).count();
-        (near.twice_all(pe_of), moved)
-    };
+    let value = |pe_of: &[u32]| (near.twice_all(pe_of), distance(pe_of, start));
     found.filter(|pe_of| value(pe_of) < value(&placed.pe_of)).unwrap_or_else(|| placed.pe_of.clone())
 }
 

@@ -1,6 +1,6 @@
 //! Placements under constraints have few hop-bytes, or few migrations.
 
-use equipoise_model::constraints::{Constraints, Group, Level, PerPe, Place};
+use equipoise_model::constraints::{Constraints, Group, Level, MaxObjects, PerPe, Place};
 use equipoise_model::database::Database;
 use equipoise_model::random::{below, generator, shuffle};
 use equipoise_model::{graph, testing, topology};
@@ -132,4 +132,25 @@ fn sizes_of_objects_may_need_64_bits() {
         let rules = database.constraints.rules(&database, &*machine).expect("constraints");
         assert_eq!(rules.check(&database, &pe_of), Ok(()), "{spec}");
     }
+}
+
+/// The strategy moves every object to the next PE, where one of them may not be.
+#[test]
+fn nothing_moves_where_the_placement_before_is_as_good() {
+    let machine = topology::parse("flat:6").expect("a machine");
+    let mut database = testing::database(6, &[0, 1, 2, 3, 4, 5].map(|pe| (1.0, pe)));
+    database.constraints = Constraints {
+        max_objects: Some(MaxObjects { most: PerPe::All(1), exact: false }),
+        places: Place::parse("0 0,2").expect("places"),
+        ..Constraints::default()
+    };
+    let choice = keep(&registry::parse("RotateLB", &[]).expect("a strategy"));
+    let place = |database: &Database| choice.strategy.assign(database, &*machine, 0).expect("a placement");
+    let answer = place(&database);
+    assert_eq!(answer.pe_of, database.placement());
+    assert_eq!(answer.notes[0].value, 6.0, "objects that constraints moved");
+    // Where an object must leave its PE, or a wish would be granted, the search decides.
+    database.objects[3].load_seconds = 0.5;
+    database.constraints.places.extend(Place::parse("3 4 9").expect("a wish"));
+    assert_eq!(place(&database).pe_of[3], 4);
 }
