@@ -79,8 +79,8 @@ impl Constrained {
         if database.constraints.is_empty() {
             return ask(database);
         }
-        // First, because its errors say what to give instead.
-        let rules = database.constraints.rules(database, topology).map_err(StrategyError::Request)?;
+        // First, because its errors say what to give instead. Callers check constraints of flags before.
+        let rules = database.constraints.rules(database, topology).map_err(StrategyError::Data)?;
         let available = check(database, topology)?;
         let items = contracted::of(database, &rules, &available).map_err(StrategyError::Request)?;
         repair::prove_impossible(&items, &rules).map_err(StrategyError::Request)?;

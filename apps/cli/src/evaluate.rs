@@ -46,7 +46,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let machine = &*self.machine.topology?;
         let mut tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
-        tasks.database.constraints = self.constraints.read()?;
+        self.constraints.read()?.add_to(&mut tasks.database, machine)?;
         let database = &tasks.database;
         let mapping = self.mapping.placement(database, machine)?;
         let rules = database.constraints.rules(database, machine).map_err(Failure::input)?;

@@ -141,7 +141,7 @@ impl Args {
             let initial = launcher_files::placement(path, &database, machine, slots)?;
             database = database.placed(&initial);
         }
-        database.constraints = self.constraints.read_beside(max_moves.is_some())?;
+        self.constraints.read_beside(max_moves.is_some())?.add_to(&mut database, machine)?;
         constraints::fix(&mut database, machine)?;
         let choice = keep(&choice);
         let what = format!("{} places {}", choice.spec, count(database.objects.len() as u64, "task"));

@@ -154,7 +154,7 @@ impl Config {
             ));
         }
         let without_objects = Database { pes: vec![PeRecord::default(); pes], ..Database::default() };
-        constraints.rules(&without_objects, topology).map_err(flag)?;
+        constraints.rules_of_flags(&without_objects, topology).map_err(|error| flag(error.to_string()))?;
         Ok(constraints)
     }
 

@@ -56,17 +56,68 @@ fn switches(machine: &dyn Topology) -> Option<Vec<u32>> {
     Some(numbered(switch_of.into_iter()))
 }
 
+/// How errors name the kinds of constraints.
+struct Names {
+    max_objects: &'static str,
+    memory: &'static str,
+    add_size: &'static str,
+}
+
+/// As fields of a document.
+const FIELDS: Names =
+    Names { max_objects: "`max_objects`", memory: "`memory`", add_size: "add the size to `object_bytes`" };
+
+/// As flags of commands.
+const FLAGS: Names =
+    Names { max_objects: "--max-objects", memory: "--memory", add_size: "give it with --object-bytes" };
+
+/// Why constraints are not about a database and a machine.
+enum Unfit {
+    /// There are numbers for another number of PEs.
+    Numbers(String),
+    Other(String),
+}
+
+impl From<String> for Unfit {
+    fn from(reason: String) -> Self {
+        Unfit::Other(reason)
+    }
+}
+
+/// A flag of constraints that does not fit the database or the machine, or the file that it names.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{sentence}")]
+pub struct UnfitFlag {
+    fault: Fault,
+    sentence: String,
+}
+
+impl Classified for UnfitFlag {
+    fn fault(&self) -> Fault {
+        self.fault
+    }
+}
+
+impl From<Unfit> for UnfitFlag {
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            Unfit::Numbers(sentence) => UnfitFlag { fault: Fault::Usage, sentence },
+            Unfit::Other(sentence) => UnfitFlag { fault: Fault::Input, sentence },
+        }
+    }
+}
+
 impl PerPe {
-    fn of(&self, what: &str, machine: &dyn Topology) -> Result<Vec<u64>, String> {
+    fn of(&self, what: &str, machine: &dyn Topology) -> Result<Vec<u64>, Unfit> {
         match self {
             PerPe::All(number) => Ok(vec![*number; machine.pes()]),
             PerPe::Each(numbers) if numbers.len() == machine.pes() => Ok(numbers.clone()),
-            PerPe::Each(numbers) => Err(format!(
+            PerPe::Each(numbers) => Err(Unfit::Numbers(format!(
                 "{what} has {}, and `{}` has {}; give one number per PE",
                 count(numbers.len() as u64, "number"),
                 machine.spec(),
                 count(machine.pes() as u64, "PE")
-            )),
+            ))),
         }
     }
 }
@@ -165,6 +216,42 @@ impl Constraints {
     /// # Errors
     /// If they name objects, PEs or nodes that do not exist, or the size of an object is needed and not known.
     pub fn rules(&self, database: &Database, machine: &dyn Topology) -> Result<Rules, String> {
+        self.named_rules(database, machine, &FIELDS).map_err(|unfit| match unfit {
+            Unfit::Numbers(sentence) | Unfit::Other(sentence) => sentence,
+        })
+    }
+
+    /// As [`Self::rules`], for constraints that flags give, which errors name.
+    ///
+    /// # Errors
+    /// Those of [`Self::rules`].
+    pub fn rules_of_flags(&self, database: &Database, machine: &dyn Topology) -> Result<Rules, UnfitFlag> {
+        Ok(self.named_rules(database, machine, &FLAGS)?)
+    }
+
+    /// Adds these constraints, which flags give, to those of a database. They take the place of recorded ones of their kind.
+    ///
+    /// # Errors
+    /// If they are not about this database and machine.
+    pub fn add_to(self, database: &mut Database, machine: &dyn Topology) -> Result<(), UnfitFlag> {
+        let recorded = std::mem::take(&mut database.constraints);
+        if self.is_empty() {
+            database.constraints = recorded;
+            return Ok(());
+        }
+        // Recorded constraints are not the fault of flags, but flags may need recorded sizes.
+        let own = self.clone();
+        database.constraints = self.or(recorded);
+        let object_bytes = database.constraints.object_bytes.clone();
+        Constraints { object_bytes, ..own }.rules_of_flags(database, machine).map(|_| ())
+    }
+
+    fn named_rules(
+        &self,
+        database: &Database,
+        machine: &dyn Topology,
+        names: &Names,
+    ) -> Result<Rules, Unfit> {
         let mut rules = Rules { allowed: vec![None; database.objects.len()], ..Rules::default() };
         let by_id: FxHashMap<u64, u32> =
             (0u32..).zip(&database.objects).map(|(i, object)| (object.id, i)).collect();
@@ -179,15 +266,15 @@ impl Constraints {
             })
         };
         if let Some(MaxObjects { most, exact }) = &self.max_objects {
-            let mut by_pe = most.of("--max-objects", machine)?;
+            let mut by_pe = most.of(names.max_objects, machine)?;
             if *exact && matches!(most, PerPe::All(_)) {
                 let closed = by_pe.iter_mut().zip(&database.pes).filter(|(_, pe)| !pe.available);
                 closed.for_each(|(most, _)| *most = 0);
             }
             (rules.most, rules.exact) = (Some(by_pe), *exact);
         }
-        rules.bytes = self.bytes(database, position)?;
-        rules.memory = self.memory.as_ref().map(|memory| memory.of("--memory", machine)).transpose()?;
+        rules.bytes = self.bytes(database, names, position)?;
+        rules.memory = self.memory.as_ref().map(|memory| memory.of(names.memory, machine)).transpose()?;
         let mut sets: FxHashMap<&str, Arc<Vec<u32>>> = FxHashMap::default();
         let nodes = if self.places.is_empty() { Vec::new() } else { Level::Node.parts(machine)? };
         for Place { object, set, worth_seconds } in &self.places {
@@ -222,6 +309,7 @@ impl Constraints {
     fn bytes(
         &self,
         database: &Database,
+        names: &Names,
         position: impl Fn(u64, &str) -> Result<u32, String>,
     ) -> Result<Vec<u64>, String> {
         if self.memory.is_none() {
@@ -233,10 +321,8 @@ impl Constraints {
         }
         let known = |(size, object): (Option<u64>, &crate::database::Object)| {
             size.ok_or_else(|| {
-                format!(
-                    "--memory needs the size of object {}, which is not recorded; give it with --object-bytes",
-                    object.id
-                )
+                let Names { memory, add_size, .. } = names;
+                format!("{memory} needs the size of object {}, which is not recorded; {add_size}", object.id)
             })
         };
         bytes.into_iter().zip(&database.objects).map(known).collect()

@@ -2,6 +2,7 @@
 
 use equipoise_model::database::{DatabaseError, Inconsistent};
 use equipoise_model::fault::{Classified, Fault};
+use equipoise_model::rules::UnfitFlag;
 use equipoise_model::table::count;
 use equipoise_model::topology::MAX_PES;
 
@@ -40,8 +41,8 @@ pub enum ReplayError {
         inconsistent: Inconsistent,
     },
     /// The given constraints are not about this database and machine.
-    #[error("{0}")]
-    Constraints(String),
+    #[error(transparent)]
+    Constraints(#[from] UnfitFlag),
     /// The topology has another number of PEs than the database.
     #[error(
         "the database was recorded on {recorded} and the topology `{topology}` has {pes}; give a topology of {recorded}, \
@@ -104,9 +105,8 @@ impl Classified for ReplayError {
             | ReplayError::Pes { .. }
             | ReplayError::OtherPes { .. } => Fault::Usage,
             ReplayError::Strategy { error, .. } | ReplayError::Rejected { error, .. } => error.fault(),
-            ReplayError::Inconsistent { .. } | ReplayError::Constraints(_) | ReplayError::NoLaterStep => {
-                Fault::Input
-            }
+            ReplayError::Constraints(error) => error.fault(),
+            ReplayError::Inconsistent { .. } | ReplayError::NoLaterStep => Fault::Input,
         }
     }
 }

@@ -129,13 +129,10 @@ impl Request {
     ) -> Result<(Database, Arc<dyn Topology>), ReplayError> {
         let mut database = self.remapped(database)?;
         database.costs = self.costs.clone().or(database.costs);
-        database.constraints = self.constraints.clone().or(database.constraints);
         let machine = self.machine(recorded, database.pes.len())?;
-        // Errors of constraints that the user gives are no errors of the database, whose sizes they may need.
-        if !self.constraints.is_empty() && database.pes.len() == machine.pes() {
-            let object_bytes = database.constraints.object_bytes.clone();
-            let given = Constraints { object_bytes, ..self.constraints.clone() };
-            given.rules(&database, &*machine).map_err(ReplayError::Constraints)?;
+        // For a machine with another number of PEs the replay is refused.
+        if database.pes.len() == machine.pes() {
+            self.constraints.clone().add_to(&mut database, &*machine)?;
         }
         Ok((database, machine))
     }

@@ -317,7 +317,7 @@ fn impossible_constraints_are_named() {
     refuses(
         &most(PerPe::Each(vec![7; 5]), false),
         &database,
-        "--max-objects has 5 numbers, and `flat:3*flat:2` has 6 PEs",
+        "`max_objects` has 5 numbers, and `flat:3*flat:2` has 6 PEs",
     );
     let three = Constraints { places: places(&[(0, 3), (1, 3), (2, 3)]), ..most(PerPe::All(1), false) };
     refuses(
@@ -333,7 +333,7 @@ fn impossible_constraints_are_named() {
     refuses(&memory(11), &database, "the objects have 70 bytes, and the available PEs have room for 66");
     refuses(&memory(19), &database, "no placement was found: object");
     let unknown = Constraints { memory: Some(PerPe::All(1)), ..Constraints::default() };
-    refuses(&unknown, &database, "--memory needs the size of object 0, which is not recorded");
+    refuses(&unknown, &database, "`memory` needs the size of object 0, which is not recorded");
     let group = |together, level, objects: &[u64]| Group { together, level, objects: objects.to_vec() };
     let both = Constraints {
         groups: vec![group(true, Level::Pe, &[0, 1, 2]), group(false, Level::Node, &[0, 2])],

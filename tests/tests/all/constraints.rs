@@ -144,3 +144,77 @@ fn what_cannot_be_kept_is_refused() {
         sandbox.run(&format!("run stencil2d --pes 2 --iterations 4 {flags}")).failed(code, &[phrase]);
     }
 }
+
+/// A database with a ring of 4 objects on PE 0 of 4 PEs; the last object cannot move. `constraints` are those of the step.
+fn ring(constraints: &str) -> String {
+    let object = |id: u32| {
+        let migratable = id != 3;
+        format!(r#"{{"id":{id},"load_seconds":1,"pe":0,"bytes":10,"migratable":{migratable}}}"#)
+    };
+    let edge = |id: u32| {
+        let next = (id + 1) % 4;
+        format!(r#"{{"from":{{"object":{id}}},"to":{{"object":{next}}},"messages":1,"bytes":100}}"#)
+    };
+    let [objects, edges] =
+        [[0, 1, 2, 3].map(object), [0, 1, 2, 3].map(edge)].map(|documents| documents.join(","));
+    format!(
+        r#"{{"type":"equipoise-lb-database","version":2,"steps":[{{"pes":[{{}},{{}},{{}},{{}}],"objects":[{objects}],
+            "edges":[{edges}],"constraints":{constraints}}}]}}"#
+    )
+}
+
+const MAP_RING: &str = "map --graph ring.json --topology flat:4 --output out.map --format json";
+
+#[test]
+fn maps_and_their_evaluations_keep_recorded_constraints() {
+    let sandbox = Sandbox::new();
+    let recorded =
+        r#"{"groups":[{"together":true,"level":"pe","objects":[0,1,2]}],"max_objects":{"most":3}}"#;
+    sandbox.put("ring.json", ring(recorded));
+    sandbox.run(&format!("{MAP_RING} --balancer GreedyLB")).result();
+    let pe_of = sandbox.text("out.map");
+    let lines: Vec<&str> = pe_of.lines().collect();
+    assert!(lines[0] == lines[1] && lines[1] == lines[2] && lines[3] == "0" && lines[0] != "0", "{pe_of}");
+    let evaluate = "evaluate --graph ring.json --topology flat:4 --mapping";
+    sandbox.run(&format!("{evaluate} out.map")).result();
+    sandbox.put("torn", "1\n2\n1\n0\n");
+    sandbox.run(&format!("{evaluate} torn")).failed(1, &["objects 0 and 1 are not on the same PE"]);
+    // A flag takes the place of the recorded constraint of its kind only.
+    sandbox.put("pairs", "together pe 0 2\n");
+    sandbox.run(&format!("{evaluate} torn --groups pairs")).result();
+    sandbox.put("full", "0\n0\n0\n0\n");
+    let too_many = "PE 0 has 4 objects, and takes at most 3";
+    sandbox.run(&format!("{evaluate} full --groups pairs")).failed(1, &[too_many]);
+    // As in replays, recorded constraints may move more objects than the limit says.
+    for command in [MAP_RING, "replay ring.json --topology flat:4 --format json"] {
+        let limited = sandbox.run(&format!("{command} --balancer GreedyLB --max-moves 1")).document();
+        assert!(limited.to_string().contains(r#""migrations":3"#), "{limited}");
+    }
+}
+
+#[test]
+fn numbers_for_other_pes_are_the_fault_of_the_flag_or_of_the_file() {
+    let sandbox = Sandbox::new();
+    sandbox.put("three", "1\n1\n1\n");
+    sandbox.put("ring.map", "0\n0\n0\n0\n");
+    let commands = [
+        MAP_RING,
+        "replay ring.json --topology flat:4",
+        "replay ring.json --topology flat:4 --balancer GreedyLB",
+        "evaluate --graph ring.json --topology flat:4 --mapping ring.map",
+    ];
+    for (flag, field) in
+        [("--max-objects", r#""max_objects":{"most":[1,1,1]}"#), ("--memory", r#""memory":[1,1,1]"#)]
+    {
+        for command in commands {
+            sandbox.put("ring.json", ring("{}"));
+            let sentence =
+                format!("error: {flag} has 3 numbers, and `flat:4` has 4 PEs; give one number per PE");
+            sandbox.run(&format!("{command} {flag} three")).failed(2, &[&sentence]);
+            sandbox.put("ring.json", ring(&format!("{{{field}}}")));
+            let output = sandbox.run(command);
+            assert!(!output.stderr.contains("--m"), "{}", output.stderr);
+            output.failed(1, &["` has 3 numbers, and `flat:4` has 4 PEs; give one number per PE"]);
+        }
+    }
+}
