@@ -1,11 +1,9 @@
-//! The flags of constraints, which `map` and `replay` share.
+//! The flags of constraints, which `map`, `evaluate` and `replay` share.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use equipoise_apps::Failure;
 use equipoise_model::constraints::{Constraints, Group, MaxObjects, PerPe, Place, files};
-use equipoise_model::{Database, Topology};
 
 /// What a placement must keep.
 #[derive(clap::Args)]
@@ -77,23 +75,4 @@ impl ConstraintArgs {
         }
         self.read()
     }
-}
-
-/// Checks the constraints of tasks on a machine. Tasks with one PE start there and do not move; this is not left to a strategy, so it also holds
-/// under a limit of moves.
-pub(crate) fn fix(database: &mut Database, machine: &dyn Topology) -> Result<(), Failure> {
-    let rules = database.constraints.rules(database, machine).map_err(Failure::input)?;
-    let mut is_fixed = BTreeSet::new();
-    for (object, allowed) in (0u32..).zip(&rules.allowed) {
-        if let Some([pe]) = allowed.as_ref().map(|set| set.as_slice()) {
-            let object = &mut database.objects[object as usize];
-            (object.pe, object.migratable) = (*pe, false);
-            is_fixed.insert(object.id);
-        }
-    }
-    database
-        .constraints
-        .places
-        .retain(|place| place.worth_seconds.is_some() || !is_fixed.contains(&place.object));
-    Ok(())
 }

@@ -19,7 +19,7 @@ use equipoise_strategies::{StrategyError, registry};
 use serde::Serialize;
 
 use crate::arguments::{MachineArg, SeedArg, SlotsArg, TaskArgs};
-use crate::constraints::{self, ConstraintArgs};
+use crate::constraints::ConstraintArgs;
 use crate::program::{ModelArgs, Tasks, Times};
 use crate::report::{self, ReportArg};
 use crate::{cost_table, explain, input, launcher_files, progress};
@@ -142,7 +142,8 @@ impl Args {
             database = database.placed(&initial);
         }
         self.constraints.read_beside(max_moves.is_some())?.add_to(&mut database, machine)?;
-        constraints::fix(&mut database, machine)?;
+        // Before the strategy, which is not at fault.
+        database.constraints.rules(&database, machine).map_err(Failure::input)?;
         let choice = keep(&choice);
         let what = format!("{} places {}", choice.spec, count(database.objects.len() as u64, "task"));
         let (answer, took) =

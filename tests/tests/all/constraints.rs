@@ -193,6 +193,25 @@ fn maps_and_their_evaluations_keep_recorded_constraints() {
 }
 
 #[test]
+fn maps_do_not_move_what_cannot_move_and_count_migrations_to_fixed_places() {
+    let sandbox = Sandbox::new();
+    sandbox.put("ring.json", ring("{}"));
+    sandbox.put("held", "3 2\n");
+    let refusal = "object 3 may not be on PE 2, and cannot move; change its places";
+    for command in [MAP_RING, "replay ring.json --topology flat:4"] {
+        sandbox.run(&format!("{command} --balancer GreedyLB --fixed held")).failed(2, &[refusal]);
+    }
+    sandbox.put("fixed", "0 2\n1 2\n2 0\n3 0\n");
+    let document = sandbox.run(&format!("{MAP_RING} --balancer GreedyLB --fixed fixed")).document();
+    assert_eq!(sandbox.text("out.map"), "2\n2\n0\n0\n");
+    assert_eq!((&document["migrations"], &document["migrated_bytes"]), (&2.into(), &20.into()));
+    let map = "map --graph ring.json --topology flat:4 --balancer GreedyLB --fixed fixed";
+    let text = sandbox.run(map).result();
+    let hop_bytes = text.lines().find(|line| line.starts_with("hop-bytes")).expect("hop-bytes");
+    assert_eq!(hop_bytes.split_whitespace().collect::<Vec<_>>(), ["hop-bytes", "0", "400"], "{text}");
+}
+
+#[test]
 fn numbers_for_other_pes_are_the_fault_of_the_flag_or_of_the_file() {
     let sandbox = Sandbox::new();
     sandbox.put("three", "1\n1\n1\n");
