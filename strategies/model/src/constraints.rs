@@ -155,7 +155,7 @@ impl Constraints {
         }
     }
 
-    /// Checks that they are about objects with these ids, and that loads by phase are numbers of the same phases.
+    /// Checks that they are about objects with these ids, once each, and that loads by phase are numbers of the same phases.
     pub(crate) fn check(&self, ids: impl Iterator<Item = u64>) -> Result<(), String> {
         if self.is_empty() {
             return Ok(());
@@ -169,7 +169,13 @@ impl Constraints {
         if let Some(id) = named.find(|id| !ids.contains(id)) {
             return Err(format!("a constraint names object {id}, which does not exist"));
         }
+        self.check_once()?;
         let phases = self.phases.first().map_or(0, |(_, loads)| loads.len());
+        if let Some((id, _)) = self.phases.first().filter(|_| phases == 0) {
+            return Err(format!(
+                "the loads of object {id} by phase are empty; give a time for each phase, or no loads by phase"
+            ));
+        }
         let is_wrong = |loads: &[f64]| loads.len() != phases || !loads.iter().all(|&load| are_seconds(load));
         if let Some((id, _)) = self.phases.iter().find(|(_, loads)| is_wrong(loads)) {
             return Err(format!(
@@ -182,4 +188,25 @@ impl Constraints {
             None => Ok(()),
         }
     }
+
+    /// Checks that no object has two sizes, two lists of loads by phase, or two sets of places where it must be. Readers of files of flags
+    /// refuse such lines, too.
+    fn check_once(&self) -> Result<(), String> {
+        let must_be = self.places.iter().filter(|place| place.worth_seconds.is_none());
+        let twice = [
+            ("sizes (`object_bytes`)", repeated(self.object_bytes.iter().map(|(id, _)| *id))),
+            ("entries in `places` without `worth_seconds`", repeated(must_be.map(|place| place.object))),
+            ("entries in `phases`", repeated(self.phases.iter().map(|(id, _)| *id))),
+        ];
+        match twice.into_iter().find_map(|(what, id)| Some((what, id?))) {
+            Some((what, id)) => Err(format!("object {id} has several {what}; give it one")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The first id that occurs again.
+fn repeated(mut ids: impl Iterator<Item = u64>) -> Option<u64> {
+    let mut known = FxHashSet::default();
+    ids.find(|id| !known.insert(*id))
 }

@@ -1,5 +1,6 @@
 //! Generators of arbitrary consistent databases, for property tests.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::collection::vec;
@@ -152,12 +153,20 @@ fn constraints(ids: Vec<u64>) -> BoxedStrategy<Constraints> {
         .prop_map(|(max_objects, memory, object_bytes, places, groups, phases)| Constraints {
             max_objects,
             memory,
-            object_bytes,
-            places,
+            object_bytes: unique(object_bytes, |(id, _)| Some(*id)),
+            // An object may have several wishes.
+            places: unique(places, |place| place.worth_seconds.is_none().then_some(place.object)),
             groups,
-            phases,
+            phases: unique(phases, |(id, _)| Some(*id)),
         })
         .boxed()
+}
+
+/// The entries without those of an id that an earlier one has.
+fn unique<T>(mut entries: Vec<T>, id: impl Fn(&T) -> Option<u64>) -> Vec<T> {
+    let mut known = BTreeSet::new();
+    entries.retain(|entry| id(entry).is_none_or(|id| known.insert(id)));
+    entries
 }
 
 /// Such a database, half of them with constraints.

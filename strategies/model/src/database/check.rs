@@ -143,6 +143,7 @@ fn check_seconds(seconds: f64, name: impl FnOnce() -> String) -> Result<(), Inco
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::constraints::Place;
     use crate::database::{Edge, Object, ObjectIndex, PeRecord};
 
     fn consistent() -> Database {
@@ -201,6 +202,25 @@ mod tests {
         );
         check(|d| d.edges[0].from = End::Pe(9), "edge 0 ends at PE 9, but there are 2 PEs (0 and 1)");
         check(|d| d.edges[1].bytes = u64::MAX, "more than 2^64 bytes");
+    }
+
+    #[test]
+    fn constraints_name_an_object_once() {
+        let places = |text: &str| Place::parse(text).expect("places");
+        check(
+            |d| d.constraints.object_bytes = vec![(5, 1), (3, 1), (5, 1)],
+            "object 5 has several sizes (`object_bytes`); give it one",
+        );
+        check(
+            |d| d.constraints.phases = vec![(3, vec![1.0]), (3, vec![2.0])],
+            "object 3 has several entries in `phases`; give it one",
+        );
+        check(|d| d.constraints.phases = vec![(3, vec![])], "the loads of object 3 by phase are empty");
+        let must_be = "object 3 has several entries in `places` without `worth_seconds`; give it one";
+        check(|d| d.constraints.places = [places("3 0"), places("3 1")].concat(), must_be);
+        let mut database = consistent();
+        database.constraints.places = places("3 0\n3 1 0.5\n3 1 0.5");
+        assert_eq!(database.check(), Ok(()), "an object may have several wishes");
     }
 
     #[test]
