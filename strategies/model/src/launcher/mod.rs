@@ -162,7 +162,7 @@ pub fn text(format: &Format, job: &Job) -> Result<String, LauncherError> {
 }
 
 /// Reads the PE of every rank from the file at `path`. If the format contains only nodes, ranks fill the slots of a
-/// node in rank order.
+/// node in rank order; in `pods`, in the order of the line.
 ///
 /// # Errors
 /// If the file cannot be read, does not have this format, names an unknown node or slot, does not give every rank one

@@ -15,7 +15,7 @@ pub const FORMAT: Format = Format {
     name: "pods",
     form: "",
     help: "An ordered list of pods, by their lowest ranks: lines HOST RANKS, as in `n3 0,1,2,3`; +n2 is node 2 if the \
-           machine has no host names. Contains nodes, but no slots.",
+           machine has no host names. Ranks of a line are in slots 0, 1, .. of the node; idle slots before them are lost.",
     params: &[],
     item: RankFile { write, read, has_slots: false },
 };
@@ -65,11 +65,11 @@ fn read(text: &str, slots: &Slots) -> Result<Entries, AtLine> {
             entries.extend((first..first + slots.slots(node)).map(|rank| (rank, Place::Node(node), line)));
             continue;
         };
-        for word in ranks.split(',') {
+        for (slot, word) in (0..).zip(ranks.split(',')) {
             let rank = word.trim().parse().map_err(|_| {
                 (line, format!("expected a host and its ranks, as in `n3 0,1,2,3`, found `{text}`"))
             })?;
-            entries.push((rank, Place::Node(node), line));
+            entries.push((rank, Place::Slot(node, slot), line));
         }
     }
     sort_by_rank(entries)

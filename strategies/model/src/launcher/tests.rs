@@ -63,6 +63,10 @@ fn all_formats_write_and_read_placements() {
         assert_eq!(text(format, &job).expect(name), *expected, "{name}");
         let again = parse(expected, format, &slots).expect(name);
         assert!(is_same(format, &slots, &PLACEMENT, &again), "{name}: {again:?}");
+        assert!(
+            *name != "pods" || again == PLACEMENT,
+            "ranks of a line are in the order of slots: {again:?}"
+        );
         assert!(!is_same(format, &slots, &[0, 3, 2, 1, 5, 4], &again), "{name}");
     }
     assert!(ALL.iter().all(|format| GOLDEN.iter().any(|golden| golden.0 == format.name)));
@@ -85,7 +89,7 @@ fn reads_alternative_spellings() {
     check("torchrun", CLUSTER, "1 0 0\n0 1 0 n2-ib\n", &[2, 0]);
     check("jax", "job:2x1:cyclic:flat:2", "[1, 0,\n 3]", &[2, 0, 3]);
     check("pods", CLUSTER, "# mine\nn2-ib\ngpu01\n", &[2, 3, 4, 5]);
-    check("pods", CLUSTER, "n2-ib  3, 1\n+n0 0,2\n", &[0, 2, 1, 3]);
+    check("pods", CLUSTER, "n2-ib  3, 1\n+n0 0,2\n", &[0, 3, 1, 2]);
     check("flux", "flat:2*flat:2", "{\"version\":1, \"map\":[[0,2,1,2]]}", &[0, 2, 1, 3]);
 }
 
@@ -287,6 +291,7 @@ fn errors_in_files_of_training_jobs_name_the_line() {
     check("pods", CLUSTER, "n1-ib 0\nn1-ib 1\n", 2, "n1-ib is already in line 1; give each pod one line");
     check("pods", CLUSTER, "n1-ib 0,x\n", 1, "as in `n3 0,1,2,3`, found `n1-ib 0,x`");
     check("pods", CLUSTER, "n3-ib 0\n", 1, "the machine has no host n3-ib");
+    check("pods", CLUSTER, "n1-ib 0,1,2\n", 1, "rank 2: host n1-ib has only slots 0 to 1, but not slot 2");
 }
 
 #[test]
