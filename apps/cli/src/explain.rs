@@ -11,7 +11,7 @@ use equipoise_model::{Database, Topology};
 use equipoise_report::Between;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::cost::catalogue::Placed;
-use equipoise_strategies::cost::explain::{Explanation, FarEdge, HotLink, Names};
+use equipoise_strategies::cost::explain::{Explanation, FarEdge, HotLink, Names, hops_between_objects};
 use equipoise_strategies::cost::spans::{Span, Spans};
 use serde::Serialize;
 
@@ -203,13 +203,14 @@ pub(crate) fn summary(placed_before: &Placed, placed_after: &Placed) -> String {
         part if part.is_finite() => format!("{what} are {part:.1} times those before"),
         _ => format!("{what} were 0 before"),
     };
+    let hops = |placed: &Placed| hops_between_objects(placed.database, placed.topology, placed.pe_of);
     let mut summary = match then.hop_bytes + now.hop_bytes {
         0 => "No message crosses a link.".into(),
         _ => format!(
             "{}: a byte between tasks crosses {:.2} hops on average (before: {:.2}).",
             change("Hop-bytes", then.hop_bytes as f64, now.hop_bytes as f64),
-            now.hops_per_byte,
-            then.hops_per_byte,
+            hops(placed_after),
+            hops(placed_before),
         ),
     };
     summary += &loads;

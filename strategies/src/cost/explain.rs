@@ -101,8 +101,7 @@ impl Explanation {
             Some(pe) => pe as u32,
         };
         let meeting = Meeting::on(topology);
-        let mut distances = BTreeMap::<u32, [u64; 2]>::new();
-        let mut levels = vec![[0u64; 2]; meeting.as_ref().map_or(0, |meeting| meeting.nodes.len())];
+        let (distances, levels) = travelled(database, topology, [before, after], meeting.as_ref());
         let mut far = Vec::new();
         // An upper bound of the least distance between PEs, from successive PEs and from PE 0 only. If closer PEs
         // exist, edges up to this distance are missing from the list, but all longer edges are in the list.
@@ -111,17 +110,10 @@ impl Explanation {
         row.extend((1..topology.pes()).map(|pe| topology.distance(pe - 1, pe)));
         let nearest = row.into_iter().filter(|&distance| distance > 0).min().unwrap_or(0);
         for (a, b, bytes) in Graph::with_pes(database).pairs() {
-            let mut apart = [0; 2];
-            for (which, placement) in [before, after].into_iter().enumerate() {
-                let [here, there] = [a, b].map(|vertex| place(placement, vertex));
-                apart[which] = topology.distance(here as usize, there as usize);
-                let at_distance = &mut distances.entry(apart[which]).or_default()[which];
-                *at_distance = at_distance.saturating_add(bytes);
-                if let Some(meeting) = &meeting {
-                    let at_level = &mut levels[meeting.level(here, there)][which];
-                    *at_level = at_level.saturating_add(bytes);
-                }
-            }
+            let apart = [before, after].map(|placement| {
+                let [here, there] = [a, b].map(|vertex| place(placement, vertex) as usize);
+                topology.distance(here, there)
+            });
             if apart[1] > nearest {
                 far.push((u128::from(bytes) * u128::from(apart[1]), a, b, bytes, apart));
             }
@@ -167,6 +159,45 @@ impl Explanation {
             hot_after: hottest(topology, &names_of, &link_loads(database, topology, after), most),
         }
     }
+}
+
+/// The bytes of all edges by distance and by level, in two placements.
+fn travelled(
+    database: &Database,
+    topology: &dyn Topology,
+    placements: [&[u32]; 2],
+    meeting: Option<&Meeting>,
+) -> (BTreeMap<u32, [u64; 2]>, Vec<[u64; 2]>) {
+    let mut distances = BTreeMap::<u32, [u64; 2]>::new();
+    let mut levels = vec![[0u64; 2]; meeting.map_or(0, |meeting| meeting.nodes.len())];
+    // Also messages of an object to itself, and between two PEs, which a graph of objects and PEs does not have.
+    for edge in database.edges.iter().filter(|edge| edge.bytes > 0) {
+        for (which, placement) in placements.into_iter().enumerate() {
+            let [here, there] = [edge.from, edge.to].map(|end| end.pe(placement));
+            let distance = topology.distance(here as usize, there as usize);
+            let at_distance = &mut distances.entry(distance).or_default()[which];
+            *at_distance = at_distance.saturating_add(edge.bytes);
+            if let Some(meeting) = meeting {
+                let at_level = &mut levels[meeting.level(here, there)][which];
+                *at_level = at_level.saturating_add(edge.bytes);
+            }
+        }
+    }
+    (distances, levels)
+}
+
+/// The mean distance of the bytes between different objects; 0 if there are none.
+pub fn hops_between_objects(database: &Database, topology: &dyn Topology, placement: &[u32]) -> f64 {
+    let (mut bytes, mut hop_bytes) = (0u128, 0u128);
+    for edge in &database.edges {
+        let (End::Object(from), End::Object(to)) = (edge.from, edge.to) else { continue };
+        if from != to {
+            let [here, there] = [from, to].map(|object| placement[object as usize] as usize);
+            bytes += u128::from(edge.bytes);
+            hop_bytes += u128::from(edge.bytes) * u128::from(topology.distance(here, there));
+        }
+    }
+    if bytes > 0 { hop_bytes as f64 / bytes as f64 } else { 0.0 }
 }
 
 /// The largest parts of a machine with several PEs each: their name, such as `nodes` or `parts of height 2`, and by PE its part. None if
@@ -326,130 +357,4 @@ fn hottest(topology: &dyn Topology, names: &Names, loads: &[u64], most: usize) -
 }
 
 #[cfg(test)]
-mod tests {
-    use equipoise_model::graph::load;
-    use equipoise_model::topology::parse;
-
-    use super::*;
-
-    #[test]
-    fn bytes_are_counted_where_they_travel() {
-        let machine = parse("tree:2:2").expect("a machine");
-        let database = load("ring:4,bytes=10").expect("a graph").remap(4);
-        // The ring visits the PEs in the order 0-2-1-3 before, and 0-1-2-3 after.
-        let found = Explanation::of(&database, &*machine, &[0, 2, 1, 3], &[0, 1, 2, 3], 2);
-        let at = |distance, bytes_before, bytes_after| AtDistance { distance, bytes_before, bytes_after };
-        assert_eq!(found.distances, [at(2, 0, 40), at(4, 80, 40)]);
-        let level = |name: &str, level, nodes, bytes_before, bytes_after| AtLevel {
-            name: name.into(),
-            level,
-            nodes,
-            bytes_before,
-            bytes_after,
-        };
-        let in_nodes = level("in one of 2 parts of height 1", 1, 2, 0, 40);
-        assert_eq!(
-            found.levels,
-            [level("in one PE", 2, 4, 0, 0), in_nodes, level("at the root", 0, 1, 80, 40)]
-        );
-        assert_eq!(found.far.len(), 2);
-        let FarEdge { ends, bytes, pes, distance_before, distance_after } = found.far[0];
-        assert_eq!((ends, bytes, pes), ([End::Object(0), End::Object(3)], 20, [0, 3]));
-        assert_eq!((distance_before, distance_after), (4, 4));
-        assert_eq!((found.hot_before[0].bytes, found.hot_after[0].bytes), (40, 20));
-        let sum = |which: fn(&AtDistance) -> u64| found.distances.iter().map(which).sum::<u64>();
-        assert_eq!((sum(|it| it.bytes_before), sum(|it| it.bytes_after)), (80, 80));
-    }
-
-    #[test]
-    fn a_torus_has_no_levels_and_edges_may_end_at_a_pe() {
-        let machine = parse("torus:3x3").expect("a machine");
-        let mut database = load("mesh:3x3").expect("a graph").remap(9);
-        database.edges[0].to = End::Pe(5);
-        let same: Vec<u32> = (0..9).collect();
-        // On the torus every neighbor of the mesh is one hop away, which is the least possible distance.
-        let found = Explanation::of(&database, &*machine, &same, &same, 100);
-        assert!(found.levels.is_empty());
-        assert!(found.far.iter().any(|edge| edge.ends.contains(&End::Pe(5))), "{:?}", found.far);
-        assert!(found.far.iter().all(|edge| edge.distance_after > 1), "{:?}", found.far);
-        assert_eq!(found.hot_before, found.hot_after);
-    }
-
-    #[test]
-    fn lists_heavy_edges_even_if_pe_0_is_far_from_all_other_pes() {
-        let machine = parse("torus:64[0,20,22,40,50]").expect("a machine");
-        let mut database = load("mesh:5").expect("a graph").remap(5);
-        // Objects 3 and 4 are on PEs 40 and 50; the PE nearest to PE 0 is 14 hops away.
-        database.edges.retain(|edge| edge.from == End::Object(3) || edge.to == End::Object(3));
-        database.edges.iter_mut().for_each(|edge| edge.bytes = 900);
-        let found = Explanation::of(&database, &*machine, &[0, 1, 2, 3, 4], &[0, 1, 2, 3, 4], 100);
-        assert!(found.far.iter().any(|edge| edge.distance_after == 10), "{:?}", found.far);
-    }
-
-    #[test]
-    fn levels_are_those_of_the_tree_and_the_node_level() {
-        let check = |spec: &str, expected: &str| {
-            let machine = parse(spec).expect(spec);
-            let database = load("ring:4").expect("a graph").remap(machine.pes() as u32);
-            let found = Explanation::of(&database, &*machine, &[0, 1, 2, 3], &[0, 1, 2, 3], 1);
-            let names: Vec<&str> = found.levels.iter().map(|level| level.name.as_str()).collect();
-            assert_eq!(names.join(", "), expected, "{spec}");
-        };
-        check("torus:4x4", "");
-        check(
-            "torus:3x3*tree:2:4",
-            "in one PE, in one of 18 parts of height 1 inside nodes, in one of 9 nodes, between nodes",
-        );
-        check("torus:4x4*mesh:2x2", "in one PE, in one of 16 nodes, between nodes");
-        check("(torus:4x4*mesh:2x2)[0-3,12]", "in one PE, in one of 2 nodes, between nodes");
-        check(
-            "tree:2:3*mesh:2x2",
-            "in one PE, in one of 6 nodes, in one of 2 parts of height 1, at the root",
-        );
-        check("flat:4", "in one PE, between PEs");
-        check("tree:2:1:2", "in one PE, in one of 2 parts of height 2, at the root");
-        check("tree:1:4", "in one PE, between PEs");
-        check(
-            "dragonfly:groups=3,routers=2,hosts=2",
-            "in one PE, in one of 6 parts of height 1, in one of 3 parts of height 2, at the root",
-        );
-        check(
-            "tree:2:2:2",
-            "in one PE, in one of 4 parts of height 1, in one of 2 parts of height 2, at the root",
-        );
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/model/tests/data/topology.conf");
-        // Switches are not nodes.
-        check(
-            &format!("(slurm:{file})[n[1-2]-ib,gpu[01-02]]"),
-            "in one PE, in one of 3 parts of height 1, in one of 2 parts of height 2, at the root",
-        );
-        check(
-            &format!("(slurm:{file}*tree:2:2)[n[1-2]-ib,gpu[01-02]]"),
-            "in one PE, in one of 8 parts of height 1 inside nodes, in one of 4 nodes, in one of 3 parts of height 1, \
-             in one of 2 parts of height 2, at the root",
-        );
-    }
-
-    #[test]
-    fn hosts_and_switches_are_shown_by_name() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/model/tests/data/topology.conf");
-        let check = |spec: String, pe: u32, name: &str, link: &str| {
-            let machine = parse(&spec).expect("a cluster");
-            let names = Names::of(&*machine);
-            let links: Vec<String> =
-                (0..machine.links()).map(|id| names.link(&machine.link(id).name)).collect();
-            assert_eq!(names.pe(pe), name, "{spec}");
-            assert!(links.iter().any(|known| known == link), "{spec}: {links:?}");
-        };
-        let first = parse(&format!("slurm:{file}")).expect("a cluster");
-        let host = first.host(1).expect("a name");
-        let mut route = Vec::new();
-        first.route(1, 0, &mut route);
-        let up = first.link(route[0]).name;
-        let switch = up.split(" -> ").last().expect("a switch").to_string();
-        check(format!("slurm:{file}"), 1, host, &format!("{host} -> {switch}"));
-        check(format!("slurm:{file}*tree:2:2"), 6, &format!("{host} core 2"), &format!("{host} -> {switch}"));
-        check(format!("(slurm:{file}*tree:2:2)[6]"), 0, host, &format!("{host} -> {switch}"));
-        check("mesh:2x2".into(), 1, "1", "1 -> 0");
-    }
-}
+mod tests;
