@@ -130,19 +130,21 @@ impl Args {
         let machine = &*self.machine.topology?;
         // A file with this name is not the generator.
         let graph = self.tasks.graph.clone().filter(|spec| input::is_generated(spec));
-        let tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
-        let database = &tasks.database;
-        let after = self.mapping.placement(database, machine)?;
+        let mut tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
+        let after = self.mapping.placement(&tasks.database, machine)?;
         let before = match &self.initial {
-            Some(path) => launcher_files::placement(path, database, machine, self.mapping.slots)?,
-            None => database.placement(),
+            Some(path) => launcher_files::placement(path, &tasks.database, machine, self.mapping.slots)?,
+            None => tasks.database.placement(),
         };
+        // Migrations are counted from the placement of the database.
+        tasks.database = std::mem::take(&mut tasks.database).placed(&before);
+        let database = &tasks.database;
         let (then, now, explanation) = progress::with_spinner("routing every message", || {
             let explanation = Explanation::of(database, machine, &before, &after, self.most);
             let placed = |pe_of| tasks.placed(database, machine, pe_of);
             (placed(&before), placed(&after), explanation)
         });
-        let between = tasks.between(&database.clone().placed(&before), machine, &after, None)?;
+        let between = tasks.between(database, machine, &after, None)?;
         self.report.write(|| {
             let words = vec![summary(&then, &now)];
             let placed = ("mapping", after.as_slice(), &now.metrics);

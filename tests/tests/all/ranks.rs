@@ -70,6 +70,13 @@ fn explain_shows_a_summary_and_tables() {
     }
     let back = sandbox.run(&format!("explain {JOB} --mapping blocks --initial crossed")).result();
     assert!(back.contains("Hop-bytes fall by 25.0 %"), "{back}");
+    let moved = |line: &str| {
+        let document = sandbox.run(&format!("explain {JOB} {line} --format json")).document();
+        [&document["before"], &document["after"]].map(|metrics| metrics["migrations"].clone())
+    };
+    // Moves are counted from the mapping to compare with.
+    assert_eq!(moved("--mapping blocks --initial crossed"), [json!(0), json!(2)]);
+    assert_eq!(moved("--mapping crossed --initial crossed"), [json!(0), json!(0)]);
     sandbox.put("heap", "0\n0\n0\n0\n");
     let heap = sandbox.run(&format!("explain {JOB} --mapping heap")).result();
     let load = "The most loaded PE has 4.00 times the average load (before: 1.00 times).";
