@@ -224,11 +224,19 @@ pub(crate) fn summary(placed_before: &Placed, placed_after: &Placed) -> String {
     }
     if let Some(bound) = now.hop_bytes_lower_bound.filter(|&bound| bound > 0) {
         let above = now.hop_bytes as f64 / bound as f64;
+        let most = count(fullest(placed_after), "object");
         summary += &format!(
-            " The hop-bytes are {above:.2} times the lower bound of {bound} for mappings with this load balance.",
+            " The hop-bytes are {above:.2} times the lower bound of {bound} for mappings with at most {most} on a PE.",
         );
     }
     summary
+}
+
+/// The largest number of objects on a PE.
+fn fullest(placed: &Placed) -> u64 {
+    let mut objects = vec![0; placed.topology.pes()];
+    placed.pe_of.iter().for_each(|&pe| objects[pe as usize] += 1);
+    objects.into_iter().max().unwrap_or(0)
 }
 
 /// The tables below the sentences. `is_assumed`: whether all links have the default bandwidth.

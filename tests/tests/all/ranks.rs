@@ -61,6 +61,7 @@ fn explain_shows_a_summary_and_tables() {
     for phrase in [
         "ring:4,bytes=10 on tree:2:2/4:2: 4 tasks",
         "Hop-bytes grow by 33.3 %: a byte between tasks crosses 4.00 hops on average (before: 3.00).",
+        "times the lower bound of 240 for mappings with at most 1 object on a PE.",
         "in one of 2 parts of height 1",
         "heavy distant edges",
         "busiest links before",
