@@ -76,6 +76,23 @@ pub fn show_table(
     print(&text)
 }
 
+/// Like [`show_table`], for rows that have the same columns; there may be none. Without rows, the CSV is the line of names.
+///
+/// # Errors
+/// If stdout cannot be written to.
+pub fn show_list<R: Serialize + Default>(
+    format: Format,
+    text: impl FnOnce() -> String,
+    document: &impl Serialize,
+    rows: &[R],
+) -> Result<(), Failure> {
+    if format != Format::Csv || !rows.is_empty() {
+        return show_table(format, text, document, rows);
+    }
+    let sample = csv(&[R::default()]).map_err(Failure::bug)?;
+    print(&format!("{}\n", sample.lines().next().unwrap_or_default()))
+}
+
 /// The rows as CSV. A column that a row lacks is empty.
 fn csv(rows: &[impl Serialize]) -> serde_json::Result<String> {
     let mut fields_of_rows = Vec::with_capacity(rows.len());

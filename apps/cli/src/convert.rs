@@ -256,6 +256,11 @@ fn write_graph(input: &str, dump: &Dump, path: &Path, check: bool) -> Result<Str
         let sentence = format!("`{input}` holds steps {steps}; choose one for the task graph with --step S");
         return Err(Failure::usage(sentence));
     };
+    if database.objects.is_empty() {
+        return Err(Failure::input(format!(
+            "`{input}` has no object, and a task graph has at least one task; convert a step with objects, or write a database (.db or .json)"
+        )));
+    }
     if !database.communication_recorded {
         equipoise::warn(
             "the task graph has no edges: communication was not recorded (record with --lb-comm on)",

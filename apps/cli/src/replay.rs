@@ -56,9 +56,9 @@ pub struct Args {
     #[arg(long, value_name = "N|P%", value_delimiter = ',', allow_negative_numbers = true)]
     max_moves: Vec<MaxMoves>,
 
-    /// Periods until the next load-balancing step, for the recommendation where the costs of messages are known
-    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = horizon, allow_negative_numbers = true)]
-    horizon: f64,
+    /// Periods until the next load-balancing step, for the recommendation where the costs of messages are known [default: 1]
+    #[arg(long, value_name = "N", value_parser = horizon, allow_negative_numbers = true)]
+    horizon: Option<f64>,
 
     /// What messages and migrations cost, as a JSON document [default: as recorded]
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
@@ -165,13 +165,18 @@ impl Args {
             constraints: self.constraints.read_beside(!self.max_moves.is_empty())?,
             max_moves: self.max_moves,
             seed: self.random.seed,
-            horizon: Some(self.horizon),
+            horizon: self.horizon,
             costs: self.cost_model.as_deref().map(Costs::read).transpose()?,
         };
         if self.predict {
             if self.report.report.is_some() {
                 return Err(Failure::usage(
                     "--report shows placements, which --predict does not compare; leave one of them out",
+                ));
+            }
+            if self.horizon.is_some() {
+                return Err(Failure::usage(
+                    "--horizon is for recommendations, which --predict does not make; leave one of them out",
                 ));
             }
             return predict(&request, &name, self.output.format);

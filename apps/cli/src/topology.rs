@@ -32,7 +32,7 @@ pub struct Args {
     distances: bool,
 
     /// List the links on the route from PE A to PE B
-    #[arg(long, value_names = ["A", "B"], num_args = 2)]
+    #[arg(long, value_names = ["A", "B"], num_args = 2, allow_negative_numbers = true)]
     route: Vec<usize>,
 
     /// List all links with their bandwidths
@@ -80,14 +80,14 @@ struct Document {
 }
 
 /// The number of pairs of different PEs at one distance.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Bar {
     distance: u32,
     pairs: u64,
 }
 
 /// A link of a route or of the machine.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct ListedLink {
     link: usize,
     name: String,
@@ -148,8 +148,8 @@ impl Args {
         };
         let (format, text) = (self.output.format, || document.text());
         match (document.route.as_ref().or(document.all_links.as_ref()), &document.histogram) {
-            (Some(route), _) => output::show_table(format, text, &document, route),
-            (None, Some(bars)) => output::show_table(format, text, &document, bars),
+            (Some(route), _) => output::show_list(format, text, &document, route),
+            (None, Some(bars)) => output::show_list(format, text, &document, bars),
             (None, None) => output::show(format, text, &document),
         }
     }

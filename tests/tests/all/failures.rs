@@ -15,6 +15,7 @@ const DATABASE: &str = r#"{
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.put("lb.json", DATABASE);
+    sandbox.put("none.json", r#"{"type": "equipoise-lb-database", "version": 1, "steps": [{"pes": [{}]}]}"#);
     sandbox.put("foreign.db", "Dear reader,\n");
     sandbox.put("empty.db", "");
     sandbox.put("wrong.json", DATABASE.replace("\"pe\": 1", "\"pe\": 2"));
@@ -94,6 +95,11 @@ fn unknown_arguments_and_values_end_with_2() {
             ("replay lb.json --format yaml", &["possible values: text, json"]),
             ("topology torus:4x", &["expected sizes such as 8x8x4m"]),
             ("topology torus:4x4 --route 0", &["--route <A> <B>"]),
+            ("topology torus:4x4 --route 0 -1", &["invalid value '-1' for '--route <A> <B>'"]),
+            (
+                "replay lb.json --predict --horizon 7",
+                &["--horizon is for recommendations", "leave one of them out"],
+            ),
             ("topology torus:4x4 --route 0 16", &["there is no PE 16; torus:4x4 has PEs 0 to 15"]),
             (
                 "topology torus:128x128 --distances",
@@ -181,6 +187,12 @@ fn errors_in_the_content_of_files_end_with_1() {
             (
                 "inspect broken.graph",
                 &["broken.graph:1: the header says 3 vertices, but the file has lines for 2"],
+            ),
+            (
+                "convert none.json x.graph",
+                &[
+                    "`none.json` has no object, and a task graph has at least one task; convert a step with objects",
+                ],
             ),
             ("convert broken.csv x.mtx", &["broken.csv:2: expected `src,dst,bytes`"]),
             (

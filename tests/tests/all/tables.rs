@@ -45,6 +45,8 @@ fn csv_has_the_fields_of_the_document_unrounded() {
         (csv.lines().count(), csv.lines().next()),
         (3, Some("link,name,length,bytes_per_second,latency_seconds"))
     );
+    let empty = sandbox.run("topology mesh:3 --route 1 1 --format csv").result();
+    assert_eq!((empty.lines().count(), empty.lines().next()), (1, csv.lines().next()));
     let all = sandbox.run("topology mesh:3 --links --format csv").result();
     assert_eq!((all.lines().count(), all.lines().next()), (5, csv.lines().next()));
     let line = "simulate --graph ring:4 --topology torus:4 --network flow --format csv";
