@@ -6,7 +6,6 @@ use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::constraints::Constraints;
 use equipoise_model::costs::Costs;
 use equipoise_model::database::{Edge, End, Summary, Volumes, charm};
-use equipoise_model::graph::Graph;
 use equipoise_model::quote::quoted;
 use equipoise_model::table::{aligned, bytes, count, pairs, percent, seconds};
 use equipoise_model::topology::{self, Flat};
@@ -25,6 +24,7 @@ mod constraints;
 mod costs;
 mod distances;
 mod model;
+mod partners;
 
 /// The arguments of `equipoise inspect`.
 #[derive(clap::Args)]
@@ -198,14 +198,13 @@ impl Step {
         let summary = database.summary();
         let communication = summary.communication.zip(metrics.communication);
         let communication = communication.map(|(volumes, cost)| {
-            let graph = Graph::of(database);
             let is_pe = |end| matches!(end, End::Pe(_));
             Communication {
                 volumes,
                 pe_edges: database.edges.iter().filter(|edge| is_pe(edge.from) || is_pe(edge.to)).count(),
                 remote_messages: cost.remote_messages,
                 remote_bytes: cost.remote_bytes,
-                partners: Spread::of((0..graph.vertices()).map(|v| graph.degree(v) as f64)),
+                partners: Spread::of(partners::of_objects(database).into_iter().map(f64::from)),
                 heaviest_edges: heaviest_edges(database, heaviest),
                 by_distance: machine.and_then(|machine| by_distance(database, machine)),
             }
