@@ -25,7 +25,8 @@ pub const KIND: Kind = Kind {
     name: "graph",
     form: "graph:FILE",
     help: "The vertices of a graph (a file such as .graph, .mtx or .csv, or a generated graph) as PEs, its edges as \
-           links with their weights as lengths; shortest paths over the lowest-numbered neighbor.",
+           links with their weights as lengths; shortest paths over the lowest-numbered neighbor. Weights are \
+           divided by their greatest common divisor; an edge that a .csv lists in both directions counts double.",
     params: &[],
     item: |text| Ok(Arc::new(MachineGraph::parse(text)?)),
 };
