@@ -15,81 +15,90 @@ use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::sync::Arc;
 
-/// An order about one array with messages `M` and slots `S`. What depends on neither has types of its own, because whatever
-/// depends on them is compiled for each type of chares.
+/// An order about one array with messages `M` and slots `S`. What depends on neither has types of its own: the code of this type is
+/// compiled for each type of chares, and most of it for each field here.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Order<M, S> {
     /// A message routed by a [`Directory`](crate::location::Directory).
     Message { rank: u32, epoch: u32, origin: u32, msg: M },
-    /// A message to several elements, or to one that missed such a message.
-    Spread(Spread, M),
+    /// The location of an element (sent to its home, or to a sender with an outdated entry).
+    Located(Located),
+    /// A broadcast (sent to PE 0, which numbers broadcasts).
+    Broadcast(M),
+    /// The `number`-th broadcast (sent to every PE).
+    All { number: u32, msg: M },
+    /// A message to elements on several PEs (sent to the first of these PEs).
+    Multicast(Box<(Multicast, M)>),
     /// Contributions to a reduction whose target is this array (sent to the parent in the tree).
     Partial(Box<Partial<M>>),
-    /// An element for the receiving PE.
-    Element(Transfer, Box<S>),
-    /// Neither a message nor an element.
-    Notice(Notice),
+    /// An element migrates to the receiving PE.
+    Arrive { journey: Journey, slot: Box<S> },
+    /// An encoded element migrates to the receiving PE, for `--migration encode` between threads.
+    ArriveEncoded(Encoded),
+    /// An element arrived (sent to the previous PE).
+    Landed(Landed),
+    /// A broadcast that an element missed while migrating (sent to the PE of the element).
+    Missed { rank: u32, number: u32, msg: M },
+    /// An element that was not created by an element of its array (sent to PE 0, which enters the element in the
+    /// ledgers), to be created on PE `on`.
+    Admit { on: u32, slot: Box<S> },
+    /// An element to create on PE `on` (sent to its home).
+    Create { journey: Journey, on: u32, slot: Box<S> },
+    /// The element with this rank, of a bound array, has landed or is placed (sent by a PE to itself; see `elements/bound.rs`).
+    Met(u32),
+    /// The element with this rank, which has messages whose guards were false, was visited by an element of another array (sent by a PE to
+    /// itself).
+    Visited(u32),
 }
 
 impl<M, S> Order<M, S> {
     /// Whether the order delivers a message of the program.
     pub(crate) fn is_message(&self) -> bool {
         match self {
-            Order::Message { .. } | Order::Spread(..) => true,
-            Order::Partial(_) | Order::Element(..) | Order::Notice(_) => false,
+            Order::Message { .. }
+            | Order::Broadcast(_)
+            | Order::All { .. }
+            | Order::Multicast(_)
+            | Order::Missed { .. } => true,
+            Order::Located(_)
+            | Order::Partial(_)
+            | Order::Arrive { .. }
+            | Order::ArriveEncoded(_)
+            | Order::Landed(_)
+            | Order::Admit { .. }
+            | Order::Create { .. }
+            | Order::Met(_)
+            | Order::Visited(_) => false,
         }
     }
 }
 
-/// The way of a message that is not for one element, or that an element missed.
-#[derive(Serialize, Deserialize)]
-pub(crate) enum Spread {
-    /// A broadcast (sent to PE 0, which numbers broadcasts).
-    Broadcast,
-    /// The `number`-th broadcast (sent to every PE).
-    All { number: u32 },
-    /// A message to elements on several PEs (sent to the first of these PEs).
-    Multicast(Box<Multicast>),
-    /// A broadcast that an element missed while migrating (sent to the PE of the element).
-    Missed { rank: u32, number: u32 },
+/// The location of an element.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Located {
+    pub rank: u32,
+    pub news: Known,
 }
 
-/// What is to be done with an element.
-#[derive(Serialize, Deserialize)]
-pub(crate) enum Transfer {
-    /// It migrates to the receiving PE.
-    Arrive { journey: Journey },
-    /// It was not created by an element of its array, and is to be created on PE `on` (sent to PE 0, which enters the element in the
-    /// ledgers).
-    Admit { on: u32 },
-    /// It is to be created on PE `on` (sent to its home).
-    Create { journey: Journey, on: u32 },
+/// An encoded element that migrates.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Encoded {
+    pub journey: Journey,
+    #[serde(with = "crate::codec::numbers")]
+    pub bytes: Vec<u8>,
 }
 
-/// An order about an element or its location.
-#[derive(Serialize, Deserialize)]
-pub(crate) enum Notice {
-    /// The location of an element (sent to its home, or to a sender with an outdated entry).
-    Located { rank: u32, news: Known },
-    /// An encoded element migrates to the receiving PE, for `--migration encode` between threads.
-    ArriveEncoded {
-        journey: Journey,
-        #[serde(with = "crate::codec::numbers")]
-        bytes: Vec<u8>,
-    },
-    /// An element arrived on PE `at`, which had delivered `broadcasts` broadcasts (sent to the previous PE, with the
-    /// buffer of the encoded element for reuse).
-    Landed {
-        flight: u32,
-        at: u32,
-        broadcasts: u32,
-        #[serde(skip)]
-        buffer: Vec<u8>,
-    },
-    /// An element of a bound array has landed or is placed (sent by a PE to itself; see `elements/bound.rs`).
-    Met { rank: u32 },
-    /// An element with messages whose guards were false was visited by an element of another array (sent by a PE to itself).
-    Visited { rank: u32 },
+/// The arrival of an element.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Landed {
+    /// The number of its departure.
+    pub flight: u32,
+    /// The PE on which it arrived, and how many broadcasts this PE had delivered.
+    pub at: u32,
+    pub broadcasts: u32,
+    /// The buffer of the encoded element, for reuse.
+    #[serde(skip)]
+    pub buffer: Vec<u8>,
 }
 
 /// The origin of a migrating element.

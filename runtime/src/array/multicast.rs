@@ -7,7 +7,7 @@ use super::chare::Chare;
 use super::port::Port;
 use crate::load::array_and_rank;
 use crate::location::Route;
-use crate::order::{Branch, Multicast, Order, Spread};
+use crate::order::{Branch, Multicast, Order};
 use crate::pe::{Outbox, PeCx};
 use crate::section::Members;
 use equipoise_model::table::count as count_of;
@@ -55,8 +55,7 @@ impl<T: Chare> Port<T> {
         for branches in out.tree.parts(out.rank, branches) {
             let Some(&(to, _)) = branches.first() else { continue };
             out.sent_away();
-            let way = Spread::Multicast(Box::new(Multicast { origin, branches }));
-            self.post(out, to, Order::Spread(way, T::copy(msg)));
+            self.post(out, to, Order::Multicast(Box::new((Multicast { origin, branches }, T::copy(msg)))));
         }
     }
 

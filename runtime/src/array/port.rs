@@ -10,7 +10,7 @@ use crate::inbox::Mail;
 use crate::index::{Index, show};
 use crate::keyed::Keyed;
 use crate::location::{self, Directory, Known, Placement, Residents, Route};
-use crate::order::{Notice, Order, Receivers, Spread, Transfer};
+use crate::order::{Order, Receivers};
 use crate::pe::{AnyPort, Contributor, Outbox, PeCx, Waiter, WaitsForQuiescence, array_bit, post_delivery};
 use crate::section::Source;
 use crate::slot::{Item, Slot};
@@ -305,9 +305,8 @@ impl<T: Chare> Port<T> {
             return self.orders.borrow_mut().push(order);
         }
         let priority = match &order {
-            Order::Message { msg, .. } | Order::Spread(Spread::Multicast(_), msg) if out.prioritized != 0 => {
-                T::priority(msg)
-            }
+            Order::Message { msg, .. } if out.prioritized != 0 => T::priority(msg),
+            Order::Multicast(multicast) if out.prioritized != 0 => T::priority(&multicast.1),
             _ => 0,
         };
         out.post(&self.shared.mail, (Some(self.id), priority), to, order, || {
@@ -319,7 +318,7 @@ impl<T: Chare> Port<T> {
     /// that have not received it.
     pub(crate) fn broadcast(&self, out: &Outbox, msg: T::Msg) {
         // PE 0 also sends itself an order: elements whose `Admit` order is queued before it receive the broadcast.
-        self.post(out, 0, Order::Spread(Spread::Broadcast, msg));
+        self.post(out, 0, Order::Broadcast(msg));
     }
 
     /// Numbers a broadcast, on PE 0, and sends it to every PE.
@@ -327,16 +326,16 @@ impl<T: Chare> Port<T> {
         let number = self.broadcasts.get();
         self.broadcasts.set(number.wrapping_add(1));
         for to in out.tree.children(0) {
-            self.post(out, to, Order::Spread(Spread::All { number }, T::copy(&msg)));
+            self.post(out, to, Order::All { number, msg: T::copy(&msg) });
         }
-        self.post(out, 0, Order::Spread(Spread::All { number }, msg));
+        self.post(out, 0, Order::All { number, msg });
     }
 
     /// Forwards a broadcast to the children of this PE. PE 0 has done so in `distribute`.
     pub(crate) fn relay(&self, out: &Outbox, number: u32, msg: &T::Msg) {
         if out.rank != 0 {
             for to in out.tree.children(out.rank) {
-                self.post(out, to, Order::Spread(Spread::All { number }, T::copy(msg)));
+                self.post(out, to, Order::All { number, msg: T::copy(msg) });
             }
         }
     }
@@ -351,7 +350,7 @@ impl<T: Chare> Port<T> {
             self.created.borrow_mut().push(created);
             pe.delivery.later(post_delivery::CREATED);
         } else {
-            self.post(&pe.out, 0, Order::Element(Transfer::Admit { on }, Box::new(Slot::new(rank, chare))));
+            self.post(&pe.out, 0, Order::Admit { on, slot: Box::new(Slot::new(rank, chare)) });
         }
     }
 
@@ -418,7 +417,7 @@ impl<T: Chare> AnyPort for Port<T> {
     }
 
     fn meet(&self, out: &Outbox, rank: u32) {
-        self.post(out, out.rank, Order::Notice(Notice::Met { rank }));
+        self.post(out, out.rank, Order::Met(rank));
     }
 
     fn open_reductions(&self, pe: &PeCx) -> Vec<OpenReduction> {

@@ -2,7 +2,7 @@
 //!
 //! The array to which others are bound leads. When its element leaves, the bound elements leave for the same PE, each with
 //! the orders of its own array. On the new PE, each waits until all have landed and have the broadcasts that they missed.
-//! [`Notice::Met`](crate::order::Notice::Met) reports this, first to the leader and then from the leader to the others. Each is placed in
+//! [`Order::Met`](crate::order::Order::Met) reports this, first to the leader and then from the leader to the others. Each is placed in
 //! a turn of its array, the leader last. So an element executes only while the elements with which it is bound are on its PE. The
 //! leader, which alone decides to leave, executes only while the others are placed.
 

@@ -3,7 +3,7 @@
 use super::Elements;
 use crate::array::{Chare, ChareSlot, Created};
 use crate::location::Known;
-use crate::order::{Ended, Journey, Notice, Order, PeOrder, Transfer};
+use crate::order::{Encoded, Ended, Journey, Landed, Located, Order, PeOrder};
 use crate::pe::{Outbox, PeCx};
 use crate::reduction::birth;
 use crate::slot::{Collective, Extra, Item, Slot};
@@ -51,11 +51,7 @@ impl<T: Chare> Elements<T> {
     pub(super) fn send_home(&mut self, out: &Outbox, on: u32, slot: Box<ChareSlot<T>>) {
         let flight = self.departures.leave(slot.rank, slot.missing(), self.broadcasts);
         let journey = Journey { from: out.rank, flight, epoch: 0, step: None };
-        self.port.post(
-            out,
-            self.port.home(out, slot.rank),
-            Order::Element(Transfer::Create { journey, on }, slot),
-        );
+        self.port.post(out, self.port.home(out, slot.rank), Order::Create { journey, on, slot });
     }
 
     /// Removes an element from its slot, because it migrates to PE `to` or ends (`gone`).
@@ -76,7 +72,7 @@ impl<T: Chare> Elements<T> {
             self.orphans.push(rank);
         }
         let news = Known { pe: home, epoch, gone: true };
-        self.port.post(&pe.out, home, Order::Notice(Notice::Located { rank, news }));
+        self.port.post(&pe.out, home, Order::Located(Located { rank, news }));
         // Pending messages go to the next element with this index.
         pe.out.trace(|tracer| tracer.drops(Kept::Pending, self.port.id, rank));
         if let Some(log) = pe.out.log() {
@@ -114,7 +110,7 @@ impl<T: Chare> Elements<T> {
             slot.extra().charged += seconds;
         }
         if !pe.settings().encodes_migrations() || !pe.out.shares_memory_with(to) {
-            return self.port.post(&pe.out, to, Order::Element(Transfer::Arrive { journey }, Box::new(slot)));
+            return self.port.post(&pe.out, to, Order::Arrive { journey, slot: Box::new(slot) });
         }
         self.leaving.push_back((to, journey, slot));
         self.encode_leaving(pe);
@@ -129,7 +125,7 @@ impl<T: Chare> Elements<T> {
                 return pe.fail(format!("{} cannot migrate: {error}", self.port.name(slot.rank)));
             }
             self.flying_bytes += bytes.len();
-            self.port.post(&pe.out, to, Order::Notice(Notice::ArriveEncoded { journey, bytes }));
+            self.port.post(&pe.out, to, Order::ArriveEncoded(Encoded { journey, bytes }));
         }
     }
 
@@ -138,7 +134,7 @@ impl<T: Chare> Elements<T> {
             let home = self.port.home(&pe.out, slot.rank);
             if home != pe.out.rank {
                 let news = Known { pe: pe.out.rank, epoch: journey.epoch, gone: false };
-                self.port.post(&pe.out, home, Order::Notice(Notice::Located { rank: slot.rank, news }));
+                self.port.post(&pe.out, home, Order::Located(Located { rank: slot.rank, news }));
             }
         }
         self.lands(pe, journey, journey.epoch, slot, buffer);
@@ -152,8 +148,8 @@ impl<T: Chare> Elements<T> {
     /// it missed some of them.
     fn lands(&mut self, pe: &PeCx, journey: Journey, epoch: u32, slot: ChareSlot<T>, buffer: Vec<u8>) {
         let Journey { from, flight, .. } = journey;
-        let landed = Notice::Landed { flight, at: pe.out.rank, broadcasts: self.broadcasts, buffer };
-        self.port.post(&pe.out, from, Order::Notice(landed));
+        let landed = Landed { flight, at: pe.out.rank, broadcasts: self.broadcasts, buffer };
+        self.port.post(&pe.out, from, Order::Landed(landed));
         if slot.missing() >= self.broadcasts && !self.is_bound(&pe.infos) {
             return self.place(pe, slot, epoch);
         }
@@ -243,7 +239,7 @@ impl<T: Chare> Elements<T> {
             Some(epoch) if on == pe.out.rank => self.lands(pe, journey, epoch, *slot, Vec::new()),
             Some(epoch) => {
                 let journey = Journey { epoch: self.port.begins_on(rank, on, epoch), ..journey };
-                self.port.post(&pe.out, on, Order::Element(Transfer::Arrive { journey }, slot));
+                self.port.post(&pe.out, on, Order::Arrive { journey, slot });
                 pe.out.trace(|tracer| tracer.drops(Kept::Early, self.port.id, rank));
                 if let Some(log) = pe.out.log() {
                     log.drops(self.port.id, rank);

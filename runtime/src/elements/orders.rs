@@ -3,8 +3,8 @@
 use super::Elements;
 use crate::array::{Chare, ChareOrder, ChareSlot, each_of};
 use crate::events::EventLog;
-use crate::location::{IN_TRANSIT, Route};
-use crate::order::{Multicast, Notice, Order, Spread, Transfer};
+use crate::location::{IN_TRANSIT, Known, Route};
+use crate::order::{Encoded, Landed, Located, Multicast, Order};
 use crate::pe::PeCx;
 use crate::slot::Item;
 use std::rc::Rc;
@@ -34,8 +34,9 @@ impl<T: Chare> Elements<T> {
         pe.delivery.running.clear();
         match order {
             Order::Message { rank, epoch, origin, msg } => self.receive_routed(pe, rank, epoch, origin, msg),
-            Order::Spread(Spread::Broadcast, msg) => self.port.distribute(&pe.out, msg),
-            Order::Spread(Spread::All { number }, msg) => {
+            Order::Located(Located { rank, news }) => self.receive_news(pe, rank, news),
+            Order::Broadcast(msg) => self.port.distribute(&pe.out, msg),
+            Order::All { number, msg } => {
                 self.port.relay(&pe.out, number, &msg);
                 if number != self.broadcasts {
                     self.ahead.insert(number, msg);
@@ -46,18 +47,31 @@ impl<T: Chare> Elements<T> {
                     self.deliver_to_all(pe, msg);
                 }
             }
-            Order::Spread(Spread::Multicast(way), msg) => self.receive_multicast(pe, *way, msg),
-            Order::Spread(Spread::Missed { rank, number }, msg) => {
+            Order::Multicast(multicast) => self.receive_multicast(pe, multicast.0, multicast.1),
+            Order::Partial(partial) => self.port.receive_partial(pe, *partial),
+            Order::Arrive { journey, slot } => self.arrive(pe, journey, *slot, Vec::new()),
+            Order::ArriveEncoded(Encoded { journey, bytes }) => {
+                if let Some(slot) = self.port.decoded::<ChareSlot<T>>(&pe.out, &bytes) {
+                    self.arrive(pe, journey, slot, bytes);
+                }
+            }
+            Order::Landed(Landed { flight, at, broadcasts, buffer }) => {
+                // The buffer is empty if the element was not encoded.
+                self.flying_bytes -= buffer.len().min(self.flying_bytes);
+                pe.out.return_buffer(buffer);
+                self.encode_leaving(pe);
+                let port = Rc::clone(&self.port);
+                self.departures.landed(flight, (at, broadcasts), self.broadcasts, |rank, number, msg| {
+                    port.post(&pe.out, at, Order::Missed { rank, number, msg: T::copy(msg) });
+                });
+            }
+            Order::Missed { rank, number, msg } => {
                 if let Some((_, slot)) = self.late.get_mut(u64::from(rank)) {
                     slot.extra().missed.insert(number, msg);
                     self.deliver_late(pe, rank);
                 }
             }
-            Order::Partial(partial) => self.port.receive_partial(pe, *partial),
-            Order::Element(Transfer::Arrive { journey }, slot) => {
-                self.arrive(pe, journey, *slot, Vec::new());
-            }
-            Order::Element(Transfer::Admit { on }, mut slot) => {
+            Order::Admit { on, mut slot } => {
                 {
                     let array_ledgers = &mut pe.collectives.ledgers.borrow_mut()[usize::from(self.port.id)];
                     slot.contributions = array_ledgers.reductions.admit();
@@ -66,51 +80,32 @@ impl<T: Chare> Elements<T> {
                 slot.broadcasts = self.port.broadcasts.get();
                 self.send_home(&pe.out, on, slot);
             }
-            Order::Element(Transfer::Create { journey, on }, slot) => {
+            Order::Create { journey, on, slot } => {
                 pe.out.inserts(-1);
                 self.create(pe, journey, on, slot);
             }
-            Order::Notice(notice) => self.notice(pe, notice),
-        }
-    }
-
-    fn notice(&mut self, pe: &PeCx, notice: Notice) {
-        match notice {
-            Notice::Located { rank, news } => {
-                if let Some(directory) = &self.port.directory {
-                    directory.borrow_mut().located(rank, news);
-                }
-                // An insertion waits for the end of the previous element: the news may be that it has migrated.
-                if let Some(at) = self.blocked_inserts.iter().position(|(_, _, slot)| slot.rank == rank)
-                    && self.port.vacant(rank).is_some()
-                    && self.late.get(u64::from(rank)).is_none()
-                {
-                    let (journey, on, slot) = self.blocked_inserts.swap_remove(at);
-                    self.create(pe, journey, on, slot);
-                }
-            }
-            Notice::ArriveEncoded { journey, bytes } => {
-                if let Some(slot) = self.port.decoded::<ChareSlot<T>>(&pe.out, &bytes) {
-                    self.arrive(pe, journey, slot, bytes);
-                }
-            }
-            Notice::Landed { flight, at, broadcasts, buffer } => {
-                // The buffer is empty if the element was not encoded.
-                self.flying_bytes -= buffer.len().min(self.flying_bytes);
-                pe.out.return_buffer(buffer);
-                self.encode_leaving(pe);
-                let port = Rc::clone(&self.port);
-                self.departures.landed(flight, (at, broadcasts), self.broadcasts, |rank, number, msg| {
-                    port.post(&pe.out, at, Order::Spread(Spread::Missed { rank, number }, T::copy(msg)));
-                });
-            }
-            Notice::Met { rank } => self.met(pe, rank),
-            Notice::Visited { rank } => {
+            Order::Met(rank) => self.met(pe, rank),
+            Order::Visited(rank) => {
                 // If the element has left, its guards are evaluated where it is placed.
                 if let Route::Here(at) = self.port.find(&pe.out, rank) {
                     self.recheck(pe, at as usize);
                 }
             }
+        }
+    }
+
+    /// Takes news of the location of an element. An insertion waits for the end of the previous element: the news may be that it has
+    /// migrated.
+    fn receive_news(&mut self, pe: &PeCx, rank: u32, news: Known) {
+        if let Some(directory) = &self.port.directory {
+            directory.borrow_mut().located(rank, news);
+        }
+        if let Some(at) = self.blocked_inserts.iter().position(|(_, _, slot)| slot.rank == rank)
+            && self.port.vacant(rank).is_some()
+            && self.late.get(u64::from(rank)).is_none()
+        {
+            let (journey, on, slot) = self.blocked_inserts.swap_remove(at);
+            self.create(pe, journey, on, slot);
         }
     }
 
@@ -133,7 +128,7 @@ impl<T: Chare> Elements<T> {
             Route::There(news) => {
                 pe.out.not_executed();
                 if origin != pe.out.rank {
-                    self.port.post(&pe.out, origin, Order::Notice(Notice::Located { rank, news }));
+                    self.port.post(&pe.out, origin, Order::Located(Located { rank, news }));
                 }
                 if let Some(log) = pe.out.log() {
                     log.addresses(self.port.id, rank);
@@ -186,7 +181,7 @@ impl<T: Chare> Elements<T> {
         }
         if self.departures.waiting() {
             for (rank, at) in self.departures.delivered(number, || T::copy(&msg)) {
-                self.port.post(&pe.out, at, Order::Spread(Spread::Missed { rank, number }, T::copy(&msg)));
+                self.port.post(&pe.out, at, Order::Missed { rank, number, msg: T::copy(&msg) });
             }
         }
         pe.out.executed(deliveries);

@@ -3,7 +3,7 @@
 use super::Elements;
 use crate::array::Chare;
 use crate::location::Route;
-use crate::order::{Notice, Order};
+use crate::order::Order;
 use crate::pe::{AnyElements, PeCx, Presence};
 use std::any::Any;
 
@@ -46,7 +46,7 @@ impl<T: Chare> Elements<T> {
         let slot = &mut self.slots[slot as usize];
         if let Some(extra) = slot.extra.as_mut().filter(|extra| !extra.pending.is_empty() && !extra.visited) {
             extra.visited = true;
-            self.port.post(&pe.out, pe.out.rank, Order::Notice(Notice::Visited { rank: slot.rank }));
+            self.port.post(&pe.out, pe.out.rank, Order::Visited(slot.rank));
         }
     }
 

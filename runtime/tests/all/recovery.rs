@@ -444,6 +444,7 @@ fn saving_and_reading_a_checkpoint_take_the_time_of_the_bandwidth() {
 fn all_of_it_at_full_size() {
     at_full_size(&[
         every_balancer_restarts_from_a_random_step_and_balances_first,
+        steps_after_a_restart_have_the_numbers_strategies_and_periods_of_the_whole_run,
         runs_whose_pes_fail_again_and_again_end_with_the_same_result,
         a_search_that_inserts_and_ends_elements_restarts_at_any_row,
         replies_before_and_after_a_restart_arrive,

@@ -125,9 +125,10 @@ impl<'a> Search<'a> {
             (self.seconds[phase][to] + seconds(phase) - self.limit_seconds[phase]) / self.mean_seconds
         };
         let (objects, bytes) = self.room.excess(pe, objects, bytes);
-        let parts =
-            [objects, bytes / self.mean_bytes].into_iter().chain((0..self.seconds.len()).map(of_phase));
-        parts.filter(|&part| part > ROUNDING).map(|part| part + TOO_FULL).sum()
+        // Only seconds are rounded: an object or a byte too much is too much.
+        let counted = [objects, bytes / self.mean_bytes].into_iter().filter(|&part| part > 0.0);
+        let measured = (0..self.seconds.len()).map(of_phase).filter(|&part| part > ROUNDING);
+        counted.chain(measured).map(|part| part + TOO_FULL).sum()
     }
 
     /// Whether an item is on a PE where it may not be, or in the way of another one.

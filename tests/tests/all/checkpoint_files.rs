@@ -168,7 +168,7 @@ fn another_build_needs_the_flag_that_allows_it() {
 fn the_number_of_load_balancing_steps_is_that_of_the_run() {
     for flags in ["--pes 4", "--pes 6", "--pes 6 --transport simulated --pes-per-process 3", "--pes 1"] {
         let sandbox = Sandbox::new();
-        let line = "run stencil2d --blocks 4 --cells 2 --lb-every 1 --iterations 12 --format json";
+        let line = "run stencil2d --blocks 4 --cells 2 --lb-every 1 --iterations 12 --balancer DummyLB --format json";
         let output = sandbox.run(&format!("{line} {flags} --checkpoint saved --checkpoint-every 1"));
         assert!(!output.stderr.contains("--checkpoint"), "no warning: {output:?}");
         output.result();

@@ -127,7 +127,7 @@ fn traces_of_every_version_are_read() {
 /// Only the version that wrote a checkpoint reads it, so this folder is replaced with every new version.
 #[test]
 fn the_layout_of_checkpoints_is_that_of_their_version() {
-    if let Err(error) = checkpoint::restart(&golden("checkpoint.v3")) {
+    if let Err(error) = checkpoint::restart(&golden("checkpoint.v4")) {
         panic!("{error}: the layout has changed; raise the version, and write a new golden checkpoint");
     }
 }
@@ -142,12 +142,12 @@ fn missing_golden_files_are_written() {
     if !golden("trace.v4").exists() {
         trace().write(golden("trace.v4")).expect("a file");
     }
-    if !golden("checkpoint.v3").exists() {
+    if !golden("checkpoint.v4").exists() {
         let sandbox = Sandbox::new();
         let saved = checkpoint::save(sandbox.path(), 2);
-        fs::create_dir(golden("checkpoint.v3")).expect("a folder");
+        fs::create_dir(golden("checkpoint.v4")).expect("a folder");
         for file in ["manifest.eqcp", "process-0.eqcp"] {
-            fs::copy(saved.join(file), golden("checkpoint.v3").join(file)).expect("a copy");
+            fs::copy(saved.join(file), golden("checkpoint.v4").join(file)).expect("a copy");
         }
     }
 }
