@@ -37,6 +37,8 @@ impl Poller {
 
     #[entry]
     fn poll(&mut self, cx: &Cx<Self>, how: u8) {
+        // In virtual time, messages need longer than some polls.
+        cx.charge(1e-6);
         if self.polls == 0 {
             self.begin(cx, how);
         }
