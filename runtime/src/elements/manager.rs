@@ -227,7 +227,7 @@ impl<T: Chare> Manager for Elements<T> {
         self.early_messages(pe, waiting, |rank| {
             self.port.home(&pe.out, rank) == pe.out.rank
                 && self.port.vacant(rank).is_some()
-                && !self.late.get(u64::from(rank)).is_some()
+                && self.late.get(u64::from(rank)).is_none()
         });
     }
 }
