@@ -240,7 +240,9 @@ fn an_insertion_waits_while_the_element_before_comes_home_and_ends() {
         let report = try_run(config.clone(), |pe, done| {
             let clerk = pe.array((), |_| Clerk);
             let path = vec![0, 2, 1];
-            let all = pe.array([1], |_| Traveller { path: path.clone(), is_second: false, clerk, done });
+            let new = |_| Traveller { path: path.clone(), is_second: false, clerk, done };
+            // PE 0 is the home: an element that is at home when another one is inserted ends the run.
+            let all = pe.array_placed([1], |_| Pe(0), new);
             pe.main(move |pe| all.at(pe, [0]).go_on());
         });
         assert!(report.expect("the run exits").result, "{}", describe(&config));
