@@ -4,8 +4,11 @@ let wanted = "";
 /** The number of objects that the table lists and sorts, the heaviest ones. */
 const mostRows = 2000;
 
-/** The objects that two placements place differently. */
-const movedObjects = (was, is) => [...is.pe_of.keys()].filter((i) => is.pe_of[i] !== was.pe_of[i]);
+/** The objects that two placements place differently, the heaviest first. They are sorted once for all strategies. */
+const movedObjects = (was, is) => {
+  const load = data.objects.load_seconds;
+  return (data.objects.by_load ??= [...load.keys()].sort((a, b) => load[b] - load[a])).filter((i) => is.pe_of[i] !== was.pe_of[i]);
+};
 /** The migrations from node to node: a picture, and the same as a table. */
 function migrationMatrix(moved, was, is) {
   const nodes = [...new Set(data.pes.nodes)].sort((a, b) => a - b), n = nodes.length, bins = Math.min(n, 128);
@@ -114,9 +117,8 @@ const moves = {
   exists: () => data.placements.some((it) => it.metrics.migrations > 0),
   lacks: "No placement moves an object.",
   draw(section) {
-    const [was, is] = [before(), after()], moved = movedObjects(was, is), load = data.objects.load_seconds;
+    const [was, is] = [before(), after()], moved = movedObjects(was, is);
     if (!moved.length) return `${is === was ? "This placement" : is.name} moves no object.`;
-    moved.sort((a, b) => load[b] - load[a]);
     section.append(make("div", { class: "pair wide" }, migrationMatrix(moved, was, is), movedList(moved, was, is)), note([
       "Loads are against the average.",
       "“If it alone had stayed” and the change of hop-bytes: with all other migrations done.",

@@ -1,6 +1,6 @@
 // Tables that can be sorted, and texts that can be opened.
-/** A cell of a number: the text is shown, the number sorts. An unknown one is a dash. */
-const cell = (value, text) => (value ?? null) === null ? { value: -Infinity, text: "–" } : { value, text: text(value) };
+/** A cell of a number: `text` of it is shown, the number sorts. An unknown one is a dash. */
+const cell = (value, text) => (value ?? null) === null ? { value: -Infinity, text: "–" } : { value, text: () => text(value) };
 /** By title of a table: the column and the direction of its order, so that it stays when the panel is drawn again. */
 const orders = new Map();
 /** Has a key move the focus to an element, if there is one. */
