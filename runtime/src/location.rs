@@ -31,10 +31,13 @@ pub(crate) const NO_ELEMENT: u32 = u32::MAX - 1;
 /// In the slot field of a message: the message resumes an element that called `at_sync` without a load balancer.
 pub(crate) const AFTER_SYNC: u32 = u32::MAX - 2;
 
+/// In the slot field of a message: the message is dropped, because it was [`AFTER_SYNC`] and its element has ended.
+pub(crate) const DROPPED: u32 = u32::MAX - 3;
+
 /// Whether an element is in a slot.
 #[inline(always)]
 pub(crate) fn is_taken(slot: u32) -> bool {
-    slot < AFTER_SYNC
+    slot < DROPPED
 }
 
 /// A place: PE and slot in one word.

@@ -60,9 +60,11 @@ impl<T: Chare> Cx<'_, T> {
     /// Joins the next load-balancing step. The message sent through the result is delivered after the step, on the
     /// element's new PE. Other messages are delivered meanwhile.
     ///
-    /// Without a load balancer, `--lb-dump`, and flags of checkpoints and restarts there are no
-    /// steps, and the message is sent at once. An element that
-    /// calls `at_sync` again before it receives the message ends the run with an error, in both cases (without steps, only if it has not
+    /// Without a load balancer, `--lb-dump` or a flag of checkpoints or restarts there are no steps, and the message is sent at once. If
+    /// the element then migrates, the message follows it like any other: if the element has ended meanwhile, the next element with its
+    /// index receives the message.
+    ///
+    /// An element that calls `at_sync` again before it receives the message ends the run with an error (without steps, only if it has not
     /// migrated meanwhile).
     #[must_use = "call the entry that continues after load balancing, as in `cx.at_sync().step()`"]
     pub fn at_sync(&self) -> T::Proxy<'_>

@@ -1,5 +1,5 @@
-//! Messages that wait in the order of their priorities, of arrays where an entry has one. Callers ask for `T::PRIORITIZED` first: of other
-//! arrays, nothing of this file is compiled.
+//! Messages that wait in the order of their priorities, of arrays where an entry has one. Callers that queue or take one ask for
+//! `T::PRIORITIZED` themselves, not by a function: only so the compiler leaves out the queue of other arrays.
 
 use super::Elements;
 use crate::array::Chare;
@@ -64,6 +64,15 @@ impl<M> ByPriority<M> {
     /// The priority of the first message.
     fn first(&self) -> Option<i64> {
         self.heap.peek().map(|first| first.priority)
+    }
+
+    /// Changes the slot of the first message that `is_it` accepts.
+    pub(super) fn change_slot(&mut self, is_it: impl Fn(&Item<M>) -> bool, slot: u32) {
+        let mut all = std::mem::take(&mut self.heap).into_vec();
+        if let Some(found) = all.iter_mut().find(|waiting| is_it(&waiting.item)) {
+            found.item.slot = slot;
+        }
+        self.heap = all.into();
     }
 
     /// Takes the first message, with its number.

@@ -85,4 +85,19 @@ impl<T: Chare> Elements<T> {
             false => pe.report_syncs(),
         }
     }
+
+    /// Changes the slot of the message of `at_sync` of an element that leaves this PE or ends. The message is in a queue of this PE.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn change_sync_message(&mut self, rank: u32, slot: u32) {
+        let is_it = |item: &Item<T::Msg>| item.rank == rank && item.slot == AFTER_SYNC;
+        // It is usually the last one that was queued, or the next one.
+        let mut local = self.port.local.borrow_mut();
+        let found = local.iter_mut().rev().chain(&mut self.batch).find(|item| is_it(item));
+        match found {
+            Some(item) => item.slot = slot,
+            None if T::PRIORITIZED => self.by_priority.change_slot(is_it, slot),
+            None => {}
+        }
+    }
 }

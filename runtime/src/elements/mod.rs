@@ -5,7 +5,7 @@ use crate::broadcast::{Departures, Numbered, take_at};
 use crate::checkpoint::{ArrayIndex, Part};
 use crate::inbox::Bag;
 use crate::keyed::Keyed;
-use crate::location::{AFTER_SYNC, Route};
+use crate::location::{AFTER_SYNC, DROPPED, Route};
 use crate::order::{Journey, Statistics};
 use crate::pe::{ARRAY_BITS, PeCx, post_delivery};
 use crate::slot::{Collective, Item, NextRounds};
@@ -113,9 +113,6 @@ pub(crate) struct Elements<T: Chare> {
     /// Inserted elements whose index is occupied until its previous element is known to have ended, with the PE on which
     /// each begins.
     blocked_inserts: Vec<(Journey, u32, Box<ChareSlot<T>>)>,
-    /// Without a load balancer: elements that have ended while the message of their `at_sync` was queued, which is dropped when its turn
-    /// comes. Another element may have the index then.
-    orphans: Vec<u32>,
     /// Begin of the delivery in progress, in ticks.
     clock: u64,
     /// The loads at the last sync point, where the PEs compare them at sync points, in the order of `slots` at that time.
@@ -144,7 +141,6 @@ impl<T: Chare> Elements<T> {
             leaving: VecDeque::new(),
             flying_bytes: 0,
             blocked_inserts: Vec::new(),
-            orphans: Vec::new(),
             clock: 0,
             weighed: Vec::new(),
             called: 0,
@@ -182,10 +178,7 @@ impl<T: Chare> Elements<T> {
         if let Some(log) = pe.out.log() {
             log.takes(slot);
         }
-        if slot == AFTER_SYNC
-            && let Some(at) = self.orphans.iter().position(|orphan| *orphan == rank)
-        {
-            self.orphans.swap_remove(at);
+        if slot == DROPPED {
             return pe.out.not_executed();
         }
         match self.port.find(&pe.out, rank) {

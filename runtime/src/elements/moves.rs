@@ -2,7 +2,7 @@
 
 use super::Elements;
 use crate::array::{Chare, ChareSlot, Created};
-use crate::location::Known;
+use crate::location::{DROPPED, IN_TRANSIT, Known};
 use crate::order::{Encoded, Ended, Journey, Landed, Located, Order, PeOrder};
 use crate::pe::{Outbox, PeCx};
 use crate::reduction::birth;
@@ -69,7 +69,8 @@ impl<T: Chare> Elements<T> {
         let (mut slot, epoch) = self.remove(&pe.out, at, home, true);
         let rank = slot.rank;
         if slot.extra.as_ref().is_some_and(|extra| extra.syncing) {
-            self.orphans.push(rank);
+            // The next element with this index did not call `at_sync`.
+            self.change_sync_message(rank, DROPPED);
         }
         let news = Known { pe: home, epoch, gone: true };
         self.port.post(&pe.out, home, Order::Located(Located { rank, news }));
@@ -98,9 +99,9 @@ impl<T: Chare> Elements<T> {
             .trace(|tracer| tracer.leaves(self.port.id, self.slots[at].rank, to, pe.clock.virtual_seconds()));
         let (mut slot, epoch) = self.remove(&pe.out, at, to, false);
         self.lead(pe, slot.rank, to);
-        if let Some(extra) = &mut slot.extra {
-            // The message of `at_sync` follows the element like any other message.
-            extra.syncing = false;
+        if slot.extra.as_mut().is_some_and(|extra| std::mem::take(&mut extra.syncing)) {
+            // It follows the element like any other message.
+            self.change_sync_message(slot.rank, IN_TRANSIT);
         }
         let flight = self.departures.leave(slot.rank, slot.missing(), self.broadcasts);
         let journey = Journey { from: pe.out.rank, flight, epoch, step };

@@ -137,6 +137,58 @@ fn the_message_of_at_sync_does_not_reach_the_successor_of_an_element() {
     });
 }
 
+/// Like [`Heir`], but calls `at_sync` in its second life, too. The message of the second life is more urgent.
+#[derive(Serialize, Deserialize)]
+struct UrgentHeir {
+    life: u32,
+    received: Vec<u32>,
+    done: Exit<Vec<u32>>,
+}
+
+#[chare(index = [i32; 1], sync)]
+impl UrgentHeir {
+    #[entry]
+    fn work(&mut self, cx: &Cx<Self>) {
+        if self.life == 0 {
+            cx.peer(cx.index()).end();
+        }
+        cx.at_sync().step(self.life);
+    }
+
+    #[entry]
+    fn end(&mut self, cx: &Cx<Self>) {
+        let heir = UrgentHeir { life: self.life + 1, received: Vec::new(), done: self.done };
+        cx.array().insert(cx, cx.index(), heir);
+        cx.peer(cx.index()).work();
+        cx.destroy();
+    }
+
+    #[entry(priority = 10 - i64::from(life))]
+    fn step(&mut self, _cx: &Cx<Self>, life: u32) {
+        self.received.push(life);
+    }
+
+    #[entry]
+    fn report(&mut self, cx: &Cx<Self>) {
+        self.done.exit(cx, std::mem::take(&mut self.received));
+    }
+}
+
+#[test]
+fn the_message_of_at_sync_of_an_ended_element_is_dropped_also_if_that_of_the_next_one_is_more_urgent() {
+    everywhere(24, 6, |config| {
+        let config = Config { balancer: Vec::new(), ..with_pes(&config, 1) };
+        let report = try_run(config.clone(), |pe, done| {
+            let heirs = pe.array([1], |_| UrgentHeir { life: 0, received: Vec::new(), done });
+            pe.main(move |pe| {
+                heirs.at(pe, [0]).work();
+                heirs.at(pe, [0]).at_quiescence().report();
+            });
+        });
+        assert_eq!(report.expect("the run exits").result, [1], "{}", describe(&config));
+    });
+}
+
 /// Migrates while it waits for the message of its `at_sync`.
 #[derive(Serialize, Deserialize)]
 struct Mover {
@@ -320,6 +372,7 @@ fn all_of_it_at_full_size() {
     at_full_size(&[
         what_a_resting_pe_has_collected_arrives_while_another_is_busy,
         the_message_of_at_sync_does_not_reach_the_successor_of_an_element,
+        the_message_of_at_sync_of_an_ended_element_is_dropped_also_if_that_of_the_next_one_is_more_urgent,
         the_message_of_at_sync_migrates_with_the_element_without_a_load_balancer,
         an_insertion_waits_while_the_element_before_comes_home_and_ends,
     ]);
