@@ -236,20 +236,33 @@ impl<T: Chare> Elements<T> {
                 pe.settings().pe_name(pe.out.rank)
             ));
         }
-        match self.port.vacant(rank) {
-            Some(epoch) if on == pe.out.rank => self.lands(pe, journey, epoch, *slot, Vec::new()),
-            Some(epoch) => {
-                let journey = Journey { epoch: self.port.begins_on(rank, on, epoch), ..journey };
-                self.port.post(&pe.out, on, Order::Arrive { journey, slot });
-                pe.out.trace(|tracer| tracer.drops(Kept::Early, self.port.id, rank));
-                if let Some(log) = pe.out.log() {
-                    log.drops(self.port.id, rank);
-                }
-                for msg in self.early.remove(u64::from(rank)).into_iter().flatten() {
-                    self.port.send_any(&pe.out, rank, msg);
-                }
-            }
+        // Where PEs share memory, the index may be free before the news that it is: then insertions that wait for the news go first.
+        let is_first = self.blocked_inserts.iter().all(|(_, _, waiting)| waiting.rank != rank);
+        match self.port.vacant(rank).filter(|_| is_first) {
+            Some(epoch) => self.begins(pe, (journey, on, slot), epoch),
             None => self.blocked_inserts.push((journey, on, slot)),
+        }
+    }
+
+    /// Lets an element begin on PE `on`. This PE is its home, and its index is free.
+    pub(super) fn begins(
+        &mut self,
+        pe: &PeCx,
+        (journey, on, slot): (Journey, u32, Box<ChareSlot<T>>),
+        epoch: u32,
+    ) {
+        if on == pe.out.rank {
+            return self.lands(pe, journey, epoch, *slot, Vec::new());
+        }
+        let rank = slot.rank;
+        let journey = Journey { epoch: self.port.begins_on(rank, on, epoch), ..journey };
+        self.port.post(&pe.out, on, Order::Arrive { journey, slot });
+        pe.out.trace(|tracer| tracer.drops(Kept::Early, self.port.id, rank));
+        if let Some(log) = pe.out.log() {
+            log.drops(self.port.id, rank);
+        }
+        for msg in self.early.remove(u64::from(rank)).into_iter().flatten() {
+            self.port.send_any(&pe.out, rank, msg);
         }
     }
 }

@@ -101,11 +101,12 @@ impl<T: Chare> Elements<T> {
             directory.borrow_mut().located(rank, news);
         }
         if let Some(at) = self.blocked_inserts.iter().position(|(_, _, slot)| slot.rank == rank)
-            && self.port.vacant(rank).is_some()
+            && let Some(epoch) = self.port.vacant(rank)
             && self.late.get(u64::from(rank)).is_none()
         {
-            let (journey, on, slot) = self.blocked_inserts.swap_remove(at);
-            self.create(pe, journey, on, slot);
+            // Not `swap_remove`: those of one index begin in the order in which they came.
+            let insertion = self.blocked_inserts.remove(at);
+            self.begins(pe, insertion, epoch);
         }
     }
 

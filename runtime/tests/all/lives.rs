@@ -4,8 +4,11 @@
 
 use crate::common::*;
 use equipoise::prelude::*;
+use equipoise::{Shared, try_run};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
 
 type Step = (u32, u32);
 
@@ -271,6 +274,137 @@ fn an_element_begins_on_the_pe_on_which_it_is_inserted() {
         let pes = report.pes as u32;
         assert_eq!(report.result, (0..4).map(|x| (x, (x as u32 + 3) % pes)).collect::<Vec<_>>());
     });
+}
+
+/// One of several elements that live at the same index, one after the other.
+#[derive(Serialize, Deserialize)]
+struct Monarch {
+    number: u32,
+    chronicle: Array<Chronicle>,
+    done: Exit<Vec<u32>>,
+}
+
+#[chare(index = [i32; 1])]
+impl Monarch {
+    #[entry]
+    fn leave(&mut self, cx: &Cx<Self>) {
+        cx.migrate(Pe(1));
+        self.chronicle.at(cx, ()).insert(cx.array(), self.chronicle, self.done);
+    }
+
+    #[entry]
+    fn end(&mut self, cx: &Cx<Self>) {
+        self.chronicle.at(cx, ()).ended(self.number);
+        cx.peer(cx.index()).end();
+        cx.destroy();
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Chronicle {
+    ended: Vec<u32>,
+    done: Exit<Vec<u32>>,
+}
+
+#[chare(index = ())]
+impl Chronicle {
+    #[entry]
+    fn insert(
+        &mut self,
+        cx: &Cx<Self>,
+        all: Array<Monarch>,
+        chronicle: Array<Chronicle>,
+        done: Exit<Vec<u32>>,
+    ) {
+        for number in 1..5 {
+            all.insert(cx, [0], Monarch { number, chronicle, done });
+        }
+        all.at(cx, [0]).at_quiescence().end();
+    }
+
+    #[entry]
+    fn ended(&mut self, cx: &Cx<Self>, number: u32) {
+        self.ended.push(number);
+        if number == 4 {
+            self.done.exit(cx, std::mem::take(&mut self.ended));
+        }
+    }
+}
+
+#[test]
+fn insertions_that_wait_for_one_index_begin_in_the_order_in_which_they_came() {
+    for config in [Config::threads(2), Config::on_machine("mesh:2", "ideal")] {
+        let report = try_run(config.clone(), |pe, done| {
+            let chronicle = pe.array_placed((), |_| Pe(0), |()| Chronicle { ended: Vec::new(), done });
+            let all = pe.array_placed([1], |_| Pe(0), |_| Monarch { number: 0, chronicle, done });
+            pe.main(move |pe| all.at(pe, [0]).leave());
+        });
+        assert_eq!(report.expect("the run exits").result, [0, 1, 2, 3, 4], "{}", describe(&config));
+    }
+}
+
+/// The elements at index 0 live one after the other; the one at index 1 inserts them.
+#[derive(Serialize, Deserialize)]
+struct Numbered {
+    number: u32,
+    has_ended: Shared<AtomicBool>,
+    done: Exit<u32>,
+}
+
+impl Numbered {
+    fn insert(&self, cx: &Cx<Self>, number: u32) {
+        cx.array().insert_on(cx, [0], Pe(1), Numbered { number, ..*self });
+    }
+}
+
+#[chare(index = [i32; 1])]
+impl Numbered {
+    #[entry]
+    fn leave(&mut self, cx: &Cx<Self>) {
+        cx.migrate(Pe(1));
+    }
+
+    #[entry]
+    fn first(&mut self, cx: &Cx<Self>) {
+        self.insert(cx, 1);
+        cx.peer(cx.index()).at_quiescence().second();
+    }
+
+    /// Inserts when the element has ended, and its home does not know it: the home is this PE.
+    #[entry]
+    fn second(&mut self, cx: &Cx<Self>) {
+        cx.peer([0]).end();
+        while !self.has_ended.get(cx).load(SeqCst) {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        self.insert(cx, 2);
+        cx.peer([0]).at_quiescence().report();
+    }
+
+    #[entry]
+    fn end(&mut self, cx: &Cx<Self>) {
+        self.has_ended.get(cx).store(true, SeqCst);
+        cx.destroy();
+    }
+
+    #[entry]
+    fn report(&mut self, cx: &Cx<Self>) {
+        self.done.exit(cx, self.number);
+    }
+}
+
+#[test]
+fn an_insertion_does_not_overtake_one_that_waits_for_the_news_of_an_end() {
+    let report = try_run(Config::threads(2), |pe, done| {
+        let has_ended = pe.shared(|| AtomicBool::new(false));
+        let all = pe.array_placed([2], |_| Pe(0), |_| Numbered { number: 0, has_ended, done });
+        pe.main(move |pe| {
+            all.at(pe, [0]).leave();
+            all.at(pe, [1]).at_quiescence().first();
+        });
+    });
+    assert_eq!(report.expect("the run exits").result, 1);
 }
 
 #[test]
