@@ -304,6 +304,8 @@ const BY_PRIORITY: u32 = 1024;
 /// priorities run if they are `urgent`; the others run afterwards, and those that follow such arrays run if these have no messages.
 fn run_by_priority(pe: &PeCx, managers: &[Held], arrays: u64, urgent: bool) {
     for _ in 0..BY_PRIORITY {
+        // Messages may have been sent to other arrays in this turn.
+        let arrays = arrays | pe.out.queued.get() & pe.out.prioritized;
         let Some((priority, at)) = first_by_priority(pe, managers, arrays) else { return };
         let others = pe.out.queued.get() & !pe.out.prioritized;
         if urgent && priority >= 0 || priority > 0 && others != 0 {

@@ -8,6 +8,9 @@ use crate::slot::Item;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+/// The priority of orders, which is that of messages without one.
+pub(super) const ORDERS: i64 = 0;
+
 /// The waiting messages of an array: smaller priorities first, equal ones in the order in which they came.
 pub(super) struct ByPriority<M> {
     heap: BinaryHeap<Waiting<M>>,
@@ -62,7 +65,7 @@ impl<M> ByPriority<M> {
     }
 
     /// The priority of the first message.
-    fn first(&self) -> Option<i64> {
+    pub(super) fn first(&self) -> Option<i64> {
         self.heap.peek().map(|first| first.priority)
     }
 
@@ -104,13 +107,13 @@ impl<T: Chare> Elements<T> {
         *self.port.local.borrow_mut() = local;
     }
 
-    /// The priority of the next message; that of an array without priorities if orders wait, so that they wait no longer.
+    /// The priority of the next message or of the orders that wait.
     pub(super) fn first_priority(&mut self, pe: &PeCx) -> Option<i64> {
         if !T::PRIORITIZED || pe.out.prioritized == 0 {
             return None;
         }
         self.sort_local(pe);
-        let orders = if self.port.orders.borrow().is_empty() { None } else { Some(0) };
+        let orders = if self.port.orders.borrow().is_empty() { None } else { Some(ORDERS) };
         self.by_priority.first().into_iter().chain(orders).min()
     }
 

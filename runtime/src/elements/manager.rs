@@ -1,5 +1,6 @@
 //! The interface of an array to the scheduler and to load-balancing steps.
 
+use super::by_priority::ORDERS;
 use super::{ChareSlot, Elements, Manager, Weighed};
 use crate::array::Chare;
 use crate::checkpoint::{ArrayIndex, Part};
@@ -28,8 +29,10 @@ impl<T: Chare> Manager for Elements<T> {
 
     fn one(&mut self, pe: &PeCx) {
         self.begin(pe);
-        // Messages and orders alternate, so that neither starves.
-        self.ordered_last = !self.ordered_last && !self.port.orders.borrow().is_empty();
+        // Messages and orders alternate, so that neither starves, but for messages that are less urgent than orders.
+        let is_less_urgent =
+            T::PRIORITIZED && self.by_priority.first().is_some_and(|priority| priority > ORDERS);
+        self.ordered_last = (!self.ordered_last || is_less_urgent) && !self.port.orders.borrow().is_empty();
         let item = if self.ordered_last { None } else { self.next_item(pe) };
         match item {
             Some(item) => {

@@ -430,20 +430,20 @@ fn priority(pe: &PeCx, managers: &[Held], queued: u64) -> i64 {
 }
 
 /// Runs one message or order of a PE to itself, of the arrays `queued`: by priority, and in round-robin order of the arrays
-/// among those without priorities.
+/// among those without priorities. One array with priorities, whose first message is as urgent as theirs, is among them.
 fn run_one(pe: &PeCx, managers: &[Held], mut queued: u64, next: &mut u32) {
     let others = queued & !pe.out.prioritized;
-    if let Some((priority, at)) = first_by_priority(pe, managers, queued & pe.out.prioritized) {
+    let first = first_by_priority(pe, managers, queued & pe.out.prioritized);
+    if let Some((priority, at)) = first {
+        let bit = array_bit(at as u16);
         if priority < 0 || others == 0 {
             if managers.len() <= ARRAY_BITS {
                 // No other array shares the bit, which is set again if the array has more.
-                pe.out.queued.set(pe.out.queued.get() & !array_bit(at as u16));
+                pe.out.queued.set(pe.out.queued.get() & !bit);
             }
             return run_one_by_priority(pe, managers, at);
         }
-        if priority > 0 {
-            queued = others;
-        }
+        queued = if priority > 0 { others } else { others | bit };
     }
     let bit = (queued.rotate_right(*next).trailing_zeros() + *next) % 64;
     *next = (bit + 1) % 64;
@@ -453,7 +453,10 @@ fn run_one(pe: &PeCx, managers: &[Held], mut queued: u64, next: &mut u32) {
     }
     // Several arrays may share a bit.
     for array in (bit as usize..managers.len()).step_by(ARRAY_BITS) {
-        managers[array].borrow_mut().one(pe);
+        match first {
+            Some((_, at)) if at == array => run_one_by_priority(pe, managers, at),
+            _ => managers[array].borrow_mut().one(pe),
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::common::workers::machine;
 use crate::common::*;
 use equipoise::prelude::*;
-use equipoise::{Shared, reduce};
+use equipoise::{PeCx, Shared, reduce};
 use std::sync::Mutex;
 
 /// What was delivered on a PE, in order: the array and the priority.
@@ -32,6 +32,13 @@ impl Urgent {
     fn plain(&mut self, cx: &Cx<Self>) {
         cx.charge(1.0);
         self.log.get(cx).lock().unwrap().push((self.name, 0));
+    }
+
+    /// Sends a message to itself, and a more urgent one to an element of another array.
+    #[entry]
+    fn send(&mut self, cx: &Cx<Self>, other: Array<Urgent>) {
+        cx.peer(cx.index()).ranked(5, "text".into());
+        other.at(cx, [0]).ranked(1, "text".into());
     }
 
     /// After all others.
@@ -108,6 +115,66 @@ fn on_a_simulated_machine_messages_overtake_those_that_have_arrived() {
         let delivered = delivered(config);
         // The first message from another PE is delivered when it arrives.
         check(delivered, usize::from(pes != "mesh:1"));
+    }
+}
+
+/// What one PE delivers of the arrays `a` and `b`, which have priorities, and of one without.
+fn delivered_here(
+    config: Config,
+    send: impl Fn(&PeCx, Array<Urgent>, Array<Urgent>, Array<Ordinary>) + Copy + Sync + 'static,
+) -> Vec<(char, i64)> {
+    let report = equipoise::run(config, move |pe, done| {
+        let log = pe.shared(|| Mutex::new(Vec::new()));
+        let a = pe.array([1], move |_| Urgent { name: 'a', log, done });
+        let b = pe.array([1], move |_| Urgent { name: 'b', log, done });
+        let ordinary = pe.array([1], move |_| Ordinary { log });
+        pe.main(move |pe| {
+            b.at(pe, [0]).last();
+            send(pe, a, b, ordinary);
+        });
+    });
+    report.result
+}
+
+#[test]
+fn a_message_does_not_overtake_because_orders_of_its_array_wait() {
+    for config in [Config::threads(1), Config::on_machine("mesh:1", "ideal")] {
+        let delivered = delivered_here(config, |pe, a, b, _| {
+            // Two orders, one after the other.
+            a.all(pe).plain();
+            a.at(pe, [0]).ranked(5, "text".into());
+            b.at(pe, [0]).ranked(1, "text".into());
+        });
+        assert_eq!(delivered, [('a', 0), ('b', 1), ('a', 5)]);
+    }
+}
+
+#[test]
+fn a_message_does_not_overtake_because_its_array_was_queued_earlier() {
+    for config in [Config::threads(1), Config::on_machine("mesh:1", "ideal")] {
+        let report = equipoise::run(config, |pe, done| {
+            let log = pe.shared(|| Mutex::new(Vec::new()));
+            let [a, b] = ['a', 'b'].map(|name| pe.array([1], move |_| Urgent { name, log, done }));
+            pe.main(move |pe| {
+                a.at(pe, [0]).last();
+                a.at(pe, [0]).send(b);
+            });
+        });
+        assert_eq!(report.result, [('b', 1), ('a', 5)]);
+    }
+}
+
+#[test]
+fn a_message_does_not_overtake_because_equally_urgent_ones_with_and_without_a_priority_wait() {
+    for config in [Config::threads(1), Config::on_machine("mesh:1", "ideal")] {
+        let delivered = delivered_here(config, |pe, a, b, ordinary| {
+            for _ in 0..3 {
+                a.at(pe, [0]).ranked(0, "text".into());
+                b.at(pe, [0]).ranked(7, "text".into());
+                ordinary.at(pe, [0]).plain();
+            }
+        });
+        assert!(delivered.is_sorted_by_key(|(_, rank)| *rank), "{delivered:?}");
     }
 }
 
