@@ -38,7 +38,12 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Reply<V> {
     /// Runs the parked closure with `value`, on the PE of the closure.
     ///
     /// A second reply to the same closure ends the run with an error.
+    ///
+    /// # Panics
+    /// If the closure is on a PE that this run does not have, because another run made the `Reply`.
+    #[track_caller]
     pub fn send(self, pe: &PeCx, value: V) {
+        assert!(self.pe < pe.out.pes, "send a `Reply` only in the run that made it");
         let answer = if pe.out.shares_memory_with(self.pe) {
             Answer::Value(Box::new(value))
         } else {
@@ -98,7 +103,7 @@ impl PeCx {
                 self.delivery.running.during(Activity::ParkedClosure, || closure(self, answer));
             }
             None => self.fail(format!(
-                "a parked closure on PE {} was answered twice; send each `Reply` once",
+                "a parked closure on PE {} was answered twice, or does not exist; send each `Reply` once, in the run that made it",
                 self.out.rank
             )),
         }

@@ -4,7 +4,8 @@
 
 use crate::common::*;
 use equipoise::prelude::*;
-use equipoise::try_run;
+use equipoise::{Shared, try_run};
+use std::sync::{Arc, Mutex};
 
 /// Answers questions, sometimes after forwarding them.
 #[derive(Serialize, Deserialize)]
@@ -97,6 +98,56 @@ fn a_second_answer_is_an_error() {
         let error = error.map(|report| report.result).expect_err("answered twice").to_string();
         assert!(error.starts_with("a parked closure on PE 0 was answered twice"), "{error}");
     });
+}
+
+/// Keeps its reply after the run, or answers one that was kept.
+#[derive(Serialize, Deserialize)]
+struct Keeper {
+    kept: Shared<Arc<Mutex<Option<Reply<u32>>>>>,
+    done: Exit<()>,
+}
+
+#[chare(index = ())]
+impl Keeper {
+    #[entry]
+    fn keep(&mut self, cx: &Cx<Self>) {
+        *self.kept.get(cx).lock().unwrap() = Some(cx.reply(|_, _| ()));
+        self.done.exit(cx, ());
+    }
+
+    #[entry]
+    fn answer(&mut self, cx: &Cx<Self>) {
+        let kept = self.kept.get(cx).lock().unwrap().take();
+        kept.expect("an earlier run has kept it").send(cx, 1);
+    }
+}
+
+#[test]
+fn a_reply_of_another_run_is_an_error() {
+    let kept = Arc::new(Mutex::new(None));
+    let run = |pes: usize, keeps: bool| {
+        let report = try_run(Config::threads(pes), |pe, done| {
+            let kept = pe.shared(|| Arc::clone(&kept));
+            let last = Pe(pe.pes() as u32 - 1);
+            let keeper = pe.array_placed((), move |_| last, move |()| Keeper { kept, done });
+            pe.main(move |pe| match keeps {
+                true => keeper.at(pe, ()).keep(),
+                false => keeper.at(pe, ()).answer(),
+            });
+        });
+        report.map(|report| report.result)
+    };
+    for (pes, sentence) in [
+        (1, "panicked: send a `Reply` only in the run that made it ("),
+        (
+            2,
+            "a parked closure on PE 1 was answered twice, or does not exist; send each `Reply` once, in the run that made it",
+        ),
+    ] {
+        run(2, true).expect("the run exits");
+        let error = run(pes, false).expect_err("a reply of another run").to_string();
+        assert!(error.contains(sentence), "{error}");
+    }
 }
 
 #[test]
