@@ -2,7 +2,7 @@
 //!
 //! While nothing is in flight, the state of a run is: the elements with their counters, waiting messages and the message of
 //! `at_sync` ([`Slot`](crate::slot::Slot)); messages for elements that do not exist, and messages that wait for quiescence; on
-//! PE 0 unfinished reductions, the counts of participants, and the numbers of the next broadcast and load-balancing step.
+//! PE 0 unfinished reductions, the counts of participants, and the number of the next broadcast, and those of sync points.
 //! Where elements are is not saved: in a restarted run they begin where new elements would. So the number of PEs may differ.
 
 use crate::checkpoint::{Checkpoint, Generation, Part};
@@ -21,9 +21,11 @@ struct PeState {
     ledgers: Vec<Ledgers>,
     /// By array: the number of the next broadcast.
     broadcasts: Vec<u32>,
-    /// The number of sync points so far, of those that were no load-balancing steps, and of those up to the last step.
+    /// The number of sync points so far.
     points: u32,
+    /// How many of them were no load-balancing steps.
     skipped: u32,
+    /// The number of sync points up to the last step.
     points_before: u32,
 }
 
