@@ -90,7 +90,6 @@ impl<'a> Builder<'a> {
             placement.distances =
                 explained.distances.iter().map(|at| (at.distance, at.bytes_after)).collect();
             placement.levels = explained.levels.into_iter().map(|at| (at.name, at.bytes_after)).collect();
-            add_own_bytes(&mut placement);
             let hot = explained.hot_after.into_iter();
             placement.top_links =
                 hot.map(|link| (link.name, link.bytes, rounded(link.seconds, DIGITS))).collect();
@@ -114,20 +113,6 @@ impl<'a> Builder<'a> {
         let last = self.data.placements.len() - 1;
         &mut self.data.placements[last]
     }
-}
-
-/// Adds the messages of objects to themselves, which an explanation leaves out because no placement changes them.
-fn add_own_bytes(placement: &mut Placement) {
-    let total = placement.metrics.communication.map_or(0, |cost| cost.total_bytes);
-    let counted = placement.distances.iter().fold(0u64, |sum, &(_, bytes)| sum.saturating_add(bytes));
-    let own = total.saturating_sub(counted);
-    match placement.distances.first_mut() {
-        _ if own == 0 => return,
-        Some((0, bytes)) => *bytes += own,
-        _ => placement.distances.insert(0, (0, own)),
-    }
-    // The first level is the PE.
-    placement.levels.first_mut().into_iter().for_each(|(_, bytes)| *bytes += own);
 }
 
 fn pes(database: &Database, topology: &dyn Topology) -> Pes {
@@ -265,5 +250,22 @@ mod tests {
             moved += u32::from(change != 0);
         }
         assert!(moved > 10, "{moved}");
+    }
+
+    /// Also a message of an object to itself, and one between PEs.
+    #[test]
+    fn every_byte_has_a_distance_and_a_level() {
+        let topology = topology::parse("tree:2:2").expect("a machine");
+        let mut database = graph::load("mesh:4,bytes=10").expect("a graph").remap(4);
+        let edge = |from, to, bytes| Edge { from, to, messages: 1, bytes };
+        database.edges.push(edge(End::Object(0), End::Object(0), 900));
+        database.edges.push(edge(End::Pe(0), End::Pe(3), 77));
+        let before = database.placement();
+        let metrics = Metrics::of(&database, topology.as_ref(), &before);
+        let total = metrics.communication.expect("bytes").total_bytes;
+        let builder = Builder::new("a mesh".into(), &database, topology.as_ref(), before, metrics);
+        let placed = &builder.data.placements[0];
+        assert_eq!(placed.distances, [(0, 900), (2, 40), (4, 20 + 77)]);
+        assert_eq!(placed.levels.iter().map(|(_, bytes)| bytes).sum::<u64>(), total);
     }
 }
