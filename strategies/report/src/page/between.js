@@ -32,7 +32,7 @@ function fewerMigrations(it) {
   const grid = ticks.map((value) =>
     `<line x1="${left}" x2="${left + wide}" y1="${y(value)}" y2="${y(value)}" stroke="var(--line)"/>` +
     `<text x="${left - 6}" y="${y(value) + 4}" text-anchor="end">${100 * value} %</text>`);
-  const axis = migrationMarks(last.migrations, wide).map((n) => `<line x1="${x(n)}" x2="${x(n)}" y1="${above + high}" y2="${above + high + 5}" stroke="var(--dim)"/>` +
+  const marks = migrationMarks(last.migrations, wide).map((n) => `<line x1="${x(n)}" x2="${x(n)}" y1="${above + high}" y2="${above + high + 5}" stroke="var(--dim)"/>` +
     `<text x="${x(n)}" y="${above + high + 18}" text-anchor="middle">${n}</text>`).join("") +
     `<text x="${left + wide / 2}" y="${above + high + 36}" text-anchor="middle">migrations (axis of square roots)</text>`;
   // Names of curves that end close to each other are one line apart.
@@ -46,7 +46,7 @@ function fewerMigrations(it) {
       `<text x="${left + wide + 10}" y="${ends[k] + 4}">${name} ${safe(text(last[key]))} (${percentText(part(last, key))})</text>`;
   });
   const picture = svg(left + wide + 190, above + high + 42, `${names.join(" and ")} of placements with fewer migrations`,
-    grid.join("") + axis + curves.join(""));
+    grid.join("") + marks + curves.join(""));
   const rows = () => points.map((point) => [point.migrations, ...costs.map(([key, , , text]) => cell(point[key], text))]);
   const enough = enoughMigrations(points, bytesText);
   return make("div", {}, make("h3", {}, "with fewer migrations"), enough !== "" && make("p", {}, enough), picture,

@@ -66,19 +66,19 @@ const steps = {
   exists: () => Boolean(data.steps),
   lacks: "It needs several load-balancing steps.",
   draw(section) {
-    const maps = [[data.steps, "before each step", "--before"]];
-    if (data.placements.length && after().steps) maps.push([after().steps, `after each step (${after().name}), computed from the loads before it`, "--after"]);
-    const top = Math.max(...maps.map(([heat]) => heat.largest)) || 1, last = data.steps.columns.length - 1;
+    const heats = [[data.steps, "before each step", "--before"]];
+    if (data.placements.length && after().steps) heats.push([after().steps, `after each step (${after().name}), computed from the loads before it`, "--after"]);
+    const top = Math.max(...heats.map(([heat]) => heat.largest)) || 1, last = data.steps.columns.length - 1;
     // From the least load, so that differences can be seen, but small ones do not look large.
-    const low = maps.reduce((low, [heat]) => heat.columns.reduce((low, _, c) => Math.min(low, ...columnOf(heat, c)), low), 0.9 * top);
+    const low = heats.reduce((low, [heat]) => heat.columns.reduce((low, _, c) => Math.min(low, ...columnOf(heat, c)), low), 0.9 * top);
     // The step of the other panels, or the column that it shares with others.
     const home = Math.max(0, data.steps.columns.findLastIndex((step) => step <= data.step));
     chosen = Math.min(chosen ?? home, last);
     const hasOthers = data.placements.length > 0, words = make("output", { "aria-live": "polite" });
     const describe = () => {
-      const most = maps.map(([heat], k) => {
+      const most = heats.map(([heat], k) => {
         const ratio = `max/avg ${heat.steps_per_column > 1 ? "at most " : ""}${heat.max_over_avg[chosen].toFixed(3)}`;
-        return `${loadText(heat.scales[chosen])} (${ratio})${maps.length > 1 ? [" before", " after"][k] : ""}`;
+        return `${loadText(heat.scales[chosen])} (${ratio})${heats.length > 1 ? [" before", " after"][k] : ""}`;
       });
       words.textContent = ` ${stepsOf(data.steps, chosen)}: largest load ${most.join(", ")}${chosen === home && hasOthers ? " (the step of the other panels)" : ""}`;
     };
@@ -92,20 +92,20 @@ const steps = {
     describe();
     section.append(make("label", { class: "step" }, "Step ", slider, words));
     const holder = make("div", { class: "pair" });
-    for (const [heat, name, ink] of maps) {
+    for (const [heat, name, ink] of heats) {
       const say = (c, r) => `Step ${stepsOf(heat, c)}, ${rowName(heat, r)}: ${cellText(heat, c, r)}`;
       holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, [low, top], 560, `Load of PEs at ${countText(heat.steps, "step")}, ${name}`, say, middles(heat.columns.length, (c) => heat.columns[c]), marks),
         axisOf(heat, `step ${heat.columns[0]}`, heat.columns.at(-1)), make("h3", {}, "loads of PEs at the chosen step"), stepPicture(heat, top, name, ink)));
     }
     const rows = () => data.steps.columns.map((step, c) => [{ value: step, text: stepsOf(data.steps, c) },
-      ...maps.flatMap(([heat]) => [cell(heat.scales[c], loadText), cell(heat.max_over_avg[c], (ratio) => ratio.toFixed(3))])]);
+      ...heats.flatMap(([heat]) => [cell(heat.scales[c], loadText), cell(heat.max_over_avg[c], (ratio) => ratio.toFixed(3))])]);
     section.append(legend("cividis", loadText(low), loadText(top), "load of a PE"), holder, note("Frame: the chosen step." + (hasOthers ? " Dashed frame: the step of the other panels, if it is another one." : "")), asText("Steps as a table", () =>
-      table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `max/avg ${when}`])], rows())));
+      table("steps", ["step", ...["before", "after"].slice(0, heats.length).flatMap((when) => [`largest load ${when}`, `max/avg ${when}`])], rows())));
     const heat = data.steps, ratio = (c) => `max/avg ${heat.max_over_avg[c].toFixed(3)}`, heaviest = (c) => heaviestOf(columnOf(heat, c), (row) => rowName(heat, row));
     const measured = last < 8
       ? `Largest load before each step: ${heat.columns.map((_, c) => `${loadText(heat.scales[c])} (${heaviest(c)}, ${ratio(c)})`).join("; ")}.`
       : `Largest load: ${loadText(heat.scales[0])} (${ratio(0)}) before the first step, ${loadText(heat.scales[last])} (${ratio(last)}) before the last, at most ${loadText(heat.largest)}.`;
-    return `${measured}${maps.length > 1 ? ` Computed for after the last step, from the loads before it: max/avg ${maps[1][0].max_over_avg.at(-1).toFixed(3)}.` : ""}`;
+    return `${measured}${heats.length > 1 ? ` Computed for after the last step, from the loads before it: max/avg ${heats[1][0].max_over_avg.at(-1).toFixed(3)}.` : ""}`;
   },
 };
 /** The picture and the table of a timeline, whose name is empty if it is the only one. */

@@ -64,7 +64,10 @@ const loads = {
     const toggle = make("input", { type: "checkbox", "aria-label": "Sorted by load", onchange: (event) => { sorted = event.target.checked; redraw(); } });
     toggle.checked = sorted;
     const top = Math.max(...pair().map(([it]) => largest(it.load_seconds)));
-    const order = (it) => it.load_seconds.map((_, pe) => pe).sort((a, b) => sorted ? it.load_seconds[b] - it.load_seconds[a] : 0);
+    const order = (it) => {
+      const pes = [...it.load_seconds.keys()];
+      return sorted ? pes.sort((a, b) => it.load_seconds[b] - it.load_seconds[a]) : pes;
+    };
     const { average_load_seconds: average, lower_bound_seconds: bound } = before().metrics;
     const ofBound = isBoundShown(before()) ? `Dashed line: lower bound of the largest load (${loadText(bound)}).`
       : "It is also the lower bound of the largest load.";

@@ -67,7 +67,7 @@ function objectsPicture(m, scale) {
   const only = sides.map((objects, side) => objects === everyone ? ""
     : ` ${["Rows are only the objects that send", "Columns are only the objects that receive"][side]} (${objects.length} of ${everyone.length}).`).join("");
   const cells = joined.join() === "1 sender,1 receiver" ? "" : ` A cell joins ${joined.join(" and ")}.`;
-  return matrixPicture(m, scale, { title: "between objects, in their order", across: `Row: sender; column: receiver; numbers: objects, counted from 0.${cells}${only}`, labels: labels.reverse(), lines: [], said });
+  return matrixPicture(m, scale, { title: "between objects, in their order", across: `Row: sender; column: receiver; numbers: objects, counted from 0.${cells}${only}`, labels: [labels[1], labels[0]], lines: [], said });
 }
 /** The matrix between the PEs of a placement. */
 function pesPicture(m, name, lines, scale) {

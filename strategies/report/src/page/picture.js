@@ -86,11 +86,11 @@ function matrixPlot(label, size, values, [columns, rows], labels, part, lines, s
   const value = (column, row) => values[row * columns + column];
   const draw = (context) => {
     paintCells(context, size, size, columns, rows, (column, row) => value(column, row) && colour("viridis", part(value(column, row))));
-    for (const [part, colour] of lines) {
-      context.fillStyle = colour;
+    for (const [place, ink] of lines) {
+      context.fillStyle = ink;
       // On whole pixels, so that equal lines look equal.
-      context.fillRect(Math.round(part * size), 0, 1, size);
-      context.fillRect(0, Math.round(part * size), size, 1);
+      context.fillRect(Math.round(place * size), 0, 1, size);
+      context.fillRect(0, Math.round(place * size), size, 1);
     }
   };
   return plot(label, [margin, size, size], [columns, rows], labels, draw, (column, row) => say(row, column, value(column, row)));

@@ -43,7 +43,7 @@ function table(title, allHeads, allRows, limit = 200, row = () => ({})) {
   });
   if (orders.get(title)?.at < heads.length) sort(orders.get(title));
   fill();
-  const more = rows.length > limit ? make("p", { class: "note more" }, `The first ${limit} of ${rows.length} rows; sort to see others.`) : undefined;
+  const more = rows.length > limit && make("p", { class: "note more" }, `The first ${limit} of ${rows.length} rows; sort to see others.`);
   return make("div", { class: rows.length > 40 ? "long" : undefined }, make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `Table: ${title}` }, whole), more);
 }
 
