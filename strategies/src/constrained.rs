@@ -18,7 +18,8 @@
 //!    placement of step 3. Of both placements, that with fewer hop-bytes is taken, and of equals the one nearer to the answer. If step 2 finds no
 //!    place for an object, the search is tried as well.
 //! 5. Wishes are granted that cost less than they are worth (`improve.rs`).
-//! 6. If the constraints have moved an object, and the placement before keeps the constraints and is no worse in load and hop-bytes, nothing moves.
+//! 6. If the constraints have moved an object, and the placement before keeps the constraints and is no worse in load, hop-bytes and the busiest
+//!    link, nothing moves.
 //!
 //! Where all objects have the same load, as ranks have, steps 2 to 4 are first tried with one more constraint: no PE takes more objects
 //! than the fullest PE of the answer. If they find no placement, they begin once more with the placement before in place of the answer.
@@ -37,7 +38,7 @@ use equipoise_model::{Assignment, Database, Topology};
 use equipoise_network::program::Model;
 
 use crate::cost::commodities::Commodities;
-use crate::cost::travel;
+use crate::cost::{mcf, travel};
 use crate::descriptor::Choice;
 use crate::placement::ROUNDING;
 use crate::strategy::{Alternatives, check};
@@ -164,8 +165,8 @@ fn distance(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a != b).count()
 }
 
-/// Whether the present placement keeps the constraints, and is no worse than `pe_of` in its heaviest PE and in hop-bytes. Never with wishes or
-/// loads by phase, which have other costs, or if objects must leave PEs that are not available.
+/// Whether the present placement keeps the constraints, and is no worse than `pe_of` in what strategies lower: its heaviest PE, hop-bytes, and
+/// the time of the busiest link. Never with wishes or loads by phase, which have other costs, or if objects must leave PEs that are not available.
 fn present_is_as_good(database: &Database, topology: &dyn Topology, rules: &Rules, pe_of: &[u32]) -> bool {
     let before = database.placement();
     let is_stranded = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
@@ -180,7 +181,9 @@ fn present_is_as_good(database: &Database, topology: &dyn Topology, rules: &Rule
         let heaviest = database.pe_loads(pe_of).into_iter().fold(0.0, f64::max);
         (heaviest, travel(database, topology, pe_of).hop_bytes)
     });
-    present.0 <= other.0 * (1.0 + ROUNDING) && present.1 <= other.1
+    let busiest = |pe_of: &[u32]| mcf::cost(database, topology, pe_of);
+    // The route of every message is needed for the links only.
+    present.0 <= other.0 * (1.0 + ROUNDING) && present.1 <= other.1 && busiest(&before) <= busiest(pe_of)
 }
 
 /// A placement that keeps the constraints, with wishes granted.

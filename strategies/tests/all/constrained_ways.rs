@@ -5,7 +5,7 @@ use equipoise_model::database::Database;
 use equipoise_model::random::{below, generator, shuffle};
 use equipoise_model::{graph, testing, topology};
 use equipoise_strategies::constrained::keep;
-use equipoise_strategies::cost::Metrics;
+use equipoise_strategies::cost::{Metrics, mcf};
 use equipoise_strategies::registry;
 
 /// Tasks of a mesh on a torus whose bytes just fit, which must be apart in groups of eight, or of which every eighth must be in one half
@@ -153,4 +153,26 @@ fn nothing_moves_where_the_placement_before_is_as_good() {
     database.objects[3].load_seconds = 0.5;
     database.constraints.places.extend(Place::parse("3 4 9").expect("a wish"));
     assert_eq!(place(&database).pe_of[3], 4);
+}
+
+/// Before, there are fewer hop-bytes, but McfLB lowers the time of the busiest link.
+#[test]
+fn objects_move_where_the_busiest_link_becomes_lighter() {
+    let machine = topology::parse("torus:4x4").expect("a torus");
+    let place = |spec: &str, database: &Database| {
+        let choice = keep(&registry::parse(spec, &[]).expect("a strategy"));
+        choice.strategy.assign(database, &*machine, 0).expect("a placement").pe_of
+    };
+    let tasks = graph::load("random:n=16,degree=4,bytes=1000,seed=2").expect("a graph").remap(16);
+    let before = place("PoiseLB", &tasks);
+    let mut tasks = tasks.placed(&before);
+    let free = place("McfLB", &tasks);
+    assert_ne!(free[0], before[0]);
+    tasks.constraints = Constraints {
+        max_objects: Some(MaxObjects { most: PerPe::All(1), exact: false }),
+        places: Place::parse(&format!("0 !{}", free[0])).expect("places"),
+        ..Constraints::default()
+    };
+    let busiest = |pe_of: &[u32]| mcf::cost(&tasks, &*machine, pe_of);
+    assert!(busiest(&place("McfLB", &tasks)) < busiest(&before));
 }
