@@ -83,8 +83,8 @@ impl Constrained {
         // First, because its errors say what to give instead. Callers check constraints of flags before.
         let rules = database.constraints.rules(database, topology).map_err(StrategyError::Data)?;
         let available = check(database, topology)?;
-        let items = contracted::of(database, &rules, &available).map_err(StrategyError::Request)?;
-        repair::prove_impossible(&items, &rules).map_err(StrategyError::Request)?;
+        let items = contracted::of(database, &rules, &available).map_err(StrategyError::Constraints)?;
+        repair::prove_impossible(&items, &rules).map_err(StrategyError::Constraints)?;
         let answer = match ask(&items.database) {
             Err(StrategyError::Data(_)) if items.database.objects.len() < database.objects.len() => {
                 let all = ask(database)?;
@@ -108,7 +108,8 @@ impl Constrained {
                 }
             }
         }
-        let kept = better(own, &items, &rules, topology, &answer.pe_of).map_err(StrategyError::Request)?;
+        let kept =
+            better(own, &items, &rules, topology, &answer.pe_of).map_err(StrategyError::Constraints)?;
         let mut pe_of = items.placement(&kept.pe_of);
         let mut changed = distance(&answer.pe_of, &kept.pe_of);
         if changed > 0 && present_is_as_good(database, topology, &rules, &pe_of) {
@@ -156,7 +157,7 @@ impl Constrained {
         if !fixed.room().clone().put_all(placed) {
             return Ok(None);
         }
-        granted(&items, rules, &found.pe_of).map(Some).map_err(StrategyError::Request)
+        granted(&items, rules, &found.pe_of).map(Some).map_err(StrategyError::Constraints)
     }
 }
 

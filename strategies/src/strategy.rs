@@ -132,6 +132,9 @@ pub enum StrategyError {
     /// The strategy cannot be used with these parameters or on this machine. The user must change the request.
     #[error("{0}")]
     Request(String),
+    /// No placement keeps the constraints, or none was found. The user must change them, or the file in which they were recorded.
+    #[error("{0}")]
+    Constraints(String),
     /// The recorded data, or a file that the strategy reads, cannot be used.
     #[error("{0}")]
     Data(String),
@@ -153,8 +156,20 @@ impl StrategyError {
     pub fn map(self, sentence: impl FnOnce(String) -> String) -> StrategyError {
         match self {
             StrategyError::Request(reason) => StrategyError::Request(sentence(reason)),
+            StrategyError::Constraints(reason) => StrategyError::Constraints(sentence(reason)),
             StrategyError::Data(reason) => StrategyError::Data(sentence(reason)),
             StrategyError::Bug(reason) => StrategyError::Bug(sentence(reason)),
+        }
+    }
+
+    /// The same error where all constraints are recorded ones of `file`: then not the request is wrong, but the data.
+    #[must_use]
+    pub fn of_recorded(self, file: &str) -> StrategyError {
+        match self {
+            StrategyError::Constraints(reason) => StrategyError::Data(format!(
+                "the constraints that `{file}` has recorded cannot be kept: {reason}"
+            )),
+            other => other,
         }
     }
 }
@@ -162,7 +177,7 @@ impl StrategyError {
 impl Classified for StrategyError {
     fn fault(&self) -> Fault {
         match self {
-            StrategyError::Request(_) => Fault::Usage,
+            StrategyError::Request(_) | StrategyError::Constraints(_) => Fault::Usage,
             StrategyError::Data(_) => Fault::Input,
             StrategyError::Bug(_) => Fault::Bug,
         }

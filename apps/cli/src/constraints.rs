@@ -4,17 +4,20 @@ use std::path::{Path, PathBuf};
 
 use equipoise_apps::Failure;
 use equipoise_model::constraints::{Constraints, Group, MaxObjects, PerPe, Place, files};
+use equipoise_model::rules::Rules;
+use equipoise_model::{Database, Topology};
+use equipoise_strategies::StrategyError;
 
 /// What a placement must keep.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Constraints")]
 pub(crate) struct ConstraintArgs {
     /// The largest number of objects on each PE, or a file with a number for each PE, one per line; with `,exact` each PE has exactly
-    /// this number [default: any number]
+    /// this number [default: as recorded, else any number]
     #[arg(long, value_name = "N|FILE[,exact]", allow_negative_numbers = true)]
     max_objects: Option<String>,
 
-    /// The bytes that each PE has for objects, as in 80G, or a file with a number for each PE, one per line [default: any number]
+    /// The bytes that each PE has for objects, as in 80G, or a file with a number for each PE, one per line [default: as recorded, else any number]
     #[arg(long, value_name = "BYTES|FILE", allow_negative_numbers = true)]
     memory: Option<String>,
 
@@ -75,4 +78,16 @@ impl ConstraintArgs {
         }
         self.read()
     }
+}
+
+/// Adds constraints of flags to those that the file of the tasks has recorded.
+pub(crate) fn add(
+    given: Constraints,
+    database: &mut Database,
+    file: &str,
+    machine: &dyn Topology,
+) -> Result<Rules, Failure> {
+    given.add_to(database, machine)?;
+    let rules = database.constraints.rules(database, machine);
+    Ok(rules.map_err(|reason| StrategyError::Constraints(reason).of_recorded(file))?)
 }

@@ -12,7 +12,7 @@ use equipoise_strategies::cost::mcf_optimal::{Purchase, Purchases, Ways};
 use serde::Serialize;
 
 use crate::arguments::{MachineArg, MappingArgs, TaskArgs};
-use crate::constraints::ConstraintArgs;
+use crate::constraints::{self, ConstraintArgs};
 use crate::program::{ModelArgs, Tasks};
 use crate::{cost_table, input, progress};
 
@@ -46,10 +46,9 @@ impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let machine = &*self.machine.topology?;
         let mut tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
-        self.constraints.read()?.add_to(&mut tasks.database, machine)?;
+        let rules = constraints::add(self.constraints.read()?, &mut tasks.database, &tasks.name, machine)?;
         let database = &tasks.database;
         let mapping = self.mapping.placement(database, machine)?;
-        let rules = database.constraints.rules(database, machine).map_err(Failure::input)?;
         rules
             .check(database, &mapping)
             .map_err(|broken| Failure::input(format!("the mapping breaks a constraint: {broken}")))?;

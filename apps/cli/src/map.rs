@@ -19,7 +19,7 @@ use equipoise_strategies::{StrategyError, registry};
 use serde::Serialize;
 
 use crate::arguments::{MachineArg, SeedArg, SlotsArg, TaskArgs};
-use crate::constraints::ConstraintArgs;
+use crate::constraints::{self, ConstraintArgs};
 use crate::program::{ModelArgs, Tasks, Times};
 use crate::report::{self, ReportArg};
 use crate::{cost_table, explain, input, launcher_files, progress};
@@ -141,13 +141,15 @@ impl Args {
             let initial = launcher_files::placement(path, &database, machine, slots)?;
             database = database.placed(&initial);
         }
-        self.constraints.read_beside(max_moves.is_some())?.add_to(&mut database, machine)?;
+        let given = self.constraints.read_beside(max_moves.is_some())?;
+        let are_recorded = given.is_empty();
         // Before the strategy, which is not at fault.
-        database.constraints.rules(&database, machine).map_err(Failure::input)?;
+        constraints::add(given, &mut database, &tasks.name, machine)?;
         let choice = keep(&choice);
         let what = format!("{} places {}", choice.spec, count(database.objects.len() as u64, "task"));
-        let (answer, took) =
-            progress::with_spinner(&what, || assign(&choice, &tasks, &database, machine, seed))?;
+        let (answer, took) = progress::with_spinner(&what, || {
+            assign(&choice, (&tasks, are_recorded), &database, machine, seed)
+        })?;
         let slots = Slots::of(machine, slots);
         // Errors of launchers' files are reported before any file is written.
         let texts = launcher_files::LauncherTexts::of(&launcher, &slots, &answer.pe_of)?;
@@ -266,10 +268,10 @@ fn reported(
     Ok(report::of_mapping(tasks, (database, machine), (&start, then), placed, between, words))
 }
 
-/// The strategy's valid assignment, and its running time in seconds.
+/// The strategy's valid assignment, and its running time in seconds. `are_recorded`: whether all constraints are those of the file of the tasks.
 fn assign(
     choice: &Choice,
-    tasks: &Tasks,
+    (tasks, are_recorded): (&Tasks, bool),
     database: &Database,
     machine: &dyn Topology,
     seed: u64,
@@ -280,7 +282,10 @@ fn assign(
         None => choice.strategy.assign(database, machine, seed),
     });
     let took = begin.elapsed().as_secs_f64();
-    let answer = answer.map_err(|error| Failure::from(error).about(format_args!("{name} gave no answer")))?;
+    let answer = answer.map_err(|error| {
+        let error = if are_recorded { error.of_recorded(&tasks.name) } else { error };
+        Failure::from(error).about(format_args!("{name} gave no answer"))
+    })?;
     answer.check(database).map_err(|error| StrategyError::rejected(name, error))?;
     Ok((answer, took))
 }

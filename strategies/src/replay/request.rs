@@ -74,7 +74,8 @@ impl Request {
             let recorded = database.pes.len();
             let (database, machine) = self.prepared(database, &dump.topology)?;
             comparison.topology = machine.spec();
-            let mut replayed = replay(&database, &*machine, &choices, self.seed, &mut now)?;
+            let mut replayed = replay(&database, &*machine, &choices, self.seed, &mut now)
+                .map_err(|error| self.blaming_file(error))?;
             replayed.recorded_pes = (recorded != replayed.database.pes).then_some(recorded);
             see(database, &machine, &replayed);
             comparison.replays.push(replayed);
@@ -117,7 +118,8 @@ impl Request {
         let (Some(choice), Some(machine)) = (choices.first(), machines.first()) else {
             return Err(ReplayError::NoLaterStep);
         };
-        let found = Predictions::of(dump.program, &steps, &**machine, choice, self.seed)?;
+        let found = Predictions::of(dump.program, &steps, &**machine, choice, self.seed)
+            .map_err(|error| self.blaming_file(error))?;
         Ok(Predictions { warnings: dump.warnings, ..found })
     }
 
@@ -135,6 +137,17 @@ impl Request {
             self.constraints.clone().add_to(&mut database, &*machine)?;
         }
         Ok((database, machine))
+    }
+
+    /// The same error; of constraints that only the file has, it names the file.
+    fn blaming_file(&self, error: ReplayError) -> ReplayError {
+        match error {
+            ReplayError::Strategy { name, step, error } if self.constraints.is_empty() => {
+                let error = error.of_recorded(&self.path.display().to_string());
+                ReplayError::Strategy { name, step, error }
+            }
+            other => other,
+        }
     }
 
     fn remapped(&self, database: Database) -> Result<Database, ReplayError> {

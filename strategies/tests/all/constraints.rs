@@ -152,7 +152,7 @@ pub(crate) fn answer(
             answer.check(&database).expect("a possible placement");
             Ok(answer.pe_of)
         }
-        Err(StrategyError::Request(sentence) | StrategyError::Data(sentence)) => Err(sentence),
+        Err(StrategyError::Constraints(sentence) | StrategyError::Data(sentence)) => Err(sentence),
         Err(error) => panic!("{}: {error}", choice.spec),
     }
 }

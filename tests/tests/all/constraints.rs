@@ -241,3 +241,32 @@ fn numbers_for_other_pes_are_the_fault_of_the_flag_or_of_the_file() {
         }
     }
 }
+
+#[test]
+fn recorded_constraints_that_cannot_be_kept_are_the_fault_of_the_file() {
+    let sandbox = Sandbox::new();
+    let blamed = "the constraints that `ring.json` has recorded cannot be kept: ";
+    for (recorded, reason, flag) in [
+        (
+            r#"{"max_objects":{"most":0}}"#,
+            "the PEs take at most 0 objects, and there are 4",
+            "--max-objects 4",
+        ),
+        (
+            r#"{"memory":5}"#,
+            "the objects have 30 bytes, and the available PEs have room for 20",
+            "--memory 1k",
+        ),
+        (r#"{"memory":[1,1,1]}"#, "`memory` has 3 numbers, and `flat:4` has 4 PEs", "--memory 1k"),
+    ] {
+        sandbox.put("ring.json", ring(recorded));
+        sandbox.run(MAP_RING).failed(1, &[blamed, reason]);
+        sandbox.run(&format!("{MAP_RING} {flag}")).result();
+    }
+    sandbox.put("ring.json", ring(r#"{"max_objects":{"most":0}}"#));
+    let replay = "replay ring.json --topology flat:4 --balancer GreedyLB";
+    sandbox.run(replay).failed(1, &[blamed]);
+    sandbox
+        .run(&format!("{replay} --max-objects 0"))
+        .failed(2, &["GreedyLB gave no answer for step 0: the PEs"]);
+}
