@@ -201,7 +201,7 @@ pub(crate) fn map(
         None => record,
     };
     let choice = choice(py, &balancer, &topology, run.caller())?;
-    let record = Record { constraints: limits.constraints()?, ..record };
+    let record = Record { constraints: limits.constraints()?.or(record.constraints), ..record };
     // Before the strategy, which is not to blame.
     record.constraints.rules(&record, &*topology).map_err(usage)?;
     let choice = limits.keep(&choice)?;

@@ -185,6 +185,15 @@ def test_few_tasks_move(matrix):
     assert np.array_equal(eq.map(matrix, "flat:8", start=start, max_moves=0).pe, start)
 
 
+def test_recorded_constraints_are_kept(tmp_path):
+    objects = [{"id": i, "load_seconds": 1, "pe": 0, "bytes": 10, "migratable": True} for i in range(4)]
+    step = {"pes": [{}, {}, {}, {}], "objects": objects, "edges": [], "constraints": {"max_objects": {"most": 1}}}
+    file = tmp_path / "one.json"
+    file.write_text(json.dumps({"type": "equipoise-lb-database", "version": 2, "steps": [step]}))
+    assert sorted(eq.map(eq.read(file), "flat:4", balancer="DummyLB").pe) == [0, 1, 2, 3]
+    assert list(eq.map(eq.read(file), "flat:4", balancer="DummyLB", max_objects=4).pe) == [0, 0, 0, 0]
+
+
 def test_files_of_constraints(matrix, tmp_path):
     file = tmp_path / "fixed"
     file.write_text("3 17\n")

@@ -140,7 +140,9 @@ def map(
         `--phases`. What counts is the sum over phases of the slowest PE (`phases_seconds` of `costs`).
     max_moves
         The largest number of tasks that may leave the PE where they start, or a part of them such as ``"5%"``; not with
-        `max_objects`, `memory`, `groups` or `phases`. With `fixed`, more tasks may move.
+        `max_objects`, `memory`, `groups` or `phases`. With `fixed` and with recorded constraints, more tasks may move.
+
+    The constraints that a database has recorded are kept, too. An argument takes the place of those of its kind.
 
     Returns
     -------
