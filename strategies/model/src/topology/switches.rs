@@ -24,7 +24,8 @@ pub const KIND: Kind = Kind {
     name: "switches",
     form: "switches:FILE",
     help: "The switches above every host: a JSON object {host: switch} or {host: [closest switch, .., top switch]}, or \
-           lines `host top.leaf.host` with SLURM_TOPOLOGY_ADDR. Distances are links crossed.",
+           lines `host top.leaf.host` with SLURM_TOPOLOGY_ADDR. Hosts are PEs, and those of a switch have successive \
+           numbers, so a number may not be the place in the file. Distances are links crossed.",
     params: &[],
     item: |name| {
         if name.is_empty() {
