@@ -136,7 +136,7 @@ impl Args {
             Some(path) => launcher_files::placement(path, &tasks.database, machine, self.mapping.slots)?,
             None => tasks.database.placement(),
         };
-        // Migrations are counted from the placement of the database.
+        // Metrics count migrations from the placement of the database, so it becomes the one to compare with.
         tasks.database = std::mem::take(&mut tasks.database).placed(&before);
         let database = &tasks.database;
         let (then, now, explanation) = progress::with_spinner("routing every message", || {

@@ -305,8 +305,8 @@ impl<T: Chare> Port<T> {
             return self.orders.borrow_mut().push(order);
         }
         let priority = match &order {
-            Order::Message { msg, .. } if out.prioritized != 0 => T::priority(msg),
-            Order::Multicast(multicast) if out.prioritized != 0 => T::priority(&multicast.1),
+            Order::Message { msg, .. } if out.has_priorities() => T::priority(msg),
+            Order::Multicast(multicast) if out.has_priorities() => T::priority(&multicast.1),
             _ => 0,
         };
         out.post(&self.shared.mail, (Some(self.id), priority), to, order, || {

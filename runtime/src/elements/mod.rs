@@ -152,7 +152,7 @@ impl<T: Chare> Elements<T> {
     /// A message arrives from another PE in memory.
     #[inline(always)]
     fn arrives(&mut self, pe: &PeCx, item: Item<T::Msg>) {
-        if T::PRIORITIZED && pe.out.prioritized != 0 {
+        if T::PRIORITIZED && pe.out.has_priorities() {
             pe.out.not_executed();
             self.wait_by_priority(pe, item);
         } else {
@@ -358,7 +358,7 @@ impl<T: Chare> Elements<T> {
     const ROUNDS: u32 = 64;
 
     fn run_local(&mut self, pe: &PeCx) {
-        if T::PRIORITIZED && pe.out.prioritized != 0 {
+        if T::PRIORITIZED && pe.out.has_priorities() {
             // The scheduler runs messages by priority, over all arrays.
             self.sort_local(pe);
             return self.run_orders(pe);
@@ -413,7 +413,7 @@ impl<T: Chare> Elements<T> {
 
     /// The next message of this PE to itself.
     fn next_item(&mut self, pe: &PeCx) -> Option<Item<T::Msg>> {
-        if T::PRIORITIZED && pe.out.prioritized != 0 {
+        if T::PRIORITIZED && pe.out.has_priorities() {
             return self.next_by_priority(pe);
         }
         if self.batch.is_empty() {

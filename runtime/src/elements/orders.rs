@@ -118,7 +118,7 @@ impl<T: Chare> Elements<T> {
         match route {
             // The packets of a simulated machine have waited by priority.
             Route::Here(slot)
-                if T::PRIORITIZED && pe.out.prioritized != 0 && pe.clock.simulated().is_none() =>
+                if T::PRIORITIZED && pe.out.has_priorities() && pe.clock.simulated().is_none() =>
             {
                 let slot = pe.out.log().map_or(slot, EventLog::defers);
                 pe.out.not_executed();
@@ -151,7 +151,7 @@ impl<T: Chare> Elements<T> {
                 return self.receive_routed(pe, rank, epoch, origin, msg);
             }
             pe.out.executed(1);
-            let log = if T::PRIORITIZED && pe.out.prioritized != 0 { pe.out.log() } else { None };
+            let log = if T::PRIORITIZED && pe.out.has_priorities() { pe.out.log() } else { None };
             self.arrives(pe, Item { rank, slot: log.map_or(IN_TRANSIT, EventLog::defers), msg });
         });
     }

@@ -280,6 +280,12 @@ impl Outbox {
         self.counts.migrations.set(self.counts.migrations.get() + 1);
     }
 
+    /// Whether an entry of any array has a priority.
+    #[inline(always)]
+    pub(crate) fn has_priorities(&self) -> bool {
+        self.prioritized != 0
+    }
+
     /// Counts an insertion that begins here (1), or has arrived here (-1).
     pub(crate) fn inserts(&self, change: i64) {
         self.counts.inserts.set(self.counts.inserts.get() + change);

@@ -338,7 +338,7 @@ impl Scheduler<'_> {
         let own = [pe.out.queued.get() & pe.out.expedited, pe.out.queued.get() & !pe.out.expedited];
         let mut has_own = own.map(|queued| queued != 0);
         let mut has_others = [0, 1].map(|class: usize| !state.inboxes[class].is_empty());
-        if pe.out.prioritized != 0 {
+        if pe.out.has_priorities() {
             for class in [0, 1] {
                 let Some(&number) = state.inboxes[class].front().filter(|_| has_own[class]) else { continue };
                 let (mine, theirs) = (priority(pe, managers, own[class]), self.packets.get(number).priority);

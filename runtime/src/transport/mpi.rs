@@ -37,8 +37,8 @@ const STALLED: u32 = 64;
 
 /// A longer message is sent in parts, because MPI counts bytes with a C `int`. Smaller in tests.
 const PART_BYTES: usize = if cfg!(test) { 1000 } else { 1 << 30 };
-/// How long the other processes of a failed job wait for their end. Process 0 writes its files, prints the error and then aborts all of
-/// them; if it dies before, the launcher ends them.
+/// How long the processes of a failed job wait for their end. One of them, mostly process 0, writes its files, prints the error and then
+/// aborts all; if it dies before, the launcher ends them.
 const END: Duration = Duration::from_secs(600);
 
 /// How long a launcher has to read the last sentence before an abort.

@@ -73,14 +73,15 @@ const FLAGS: Names =
 
 /// Why constraints are not about a database and a machine.
 enum Unfit {
-    /// There are numbers for another number of PEs.
-    Numbers(String),
-    Other(String),
+    /// There are numbers for another number of PEs: the flag is wrong for this machine.
+    Length(String),
+    /// The file that the flag names is wrong.
+    Content(String),
 }
 
 impl From<String> for Unfit {
     fn from(reason: String) -> Self {
-        Unfit::Other(reason)
+        Unfit::Content(reason)
     }
 }
 
@@ -101,8 +102,8 @@ impl Classified for UnfitFlag {
 impl From<Unfit> for UnfitFlag {
     fn from(unfit: Unfit) -> Self {
         match unfit {
-            Unfit::Numbers(sentence) => UnfitFlag { fault: Fault::Usage, sentence },
-            Unfit::Other(sentence) => UnfitFlag { fault: Fault::Input, sentence },
+            Unfit::Length(sentence) => UnfitFlag { fault: Fault::Usage, sentence },
+            Unfit::Content(sentence) => UnfitFlag { fault: Fault::Input, sentence },
         }
     }
 }
@@ -112,7 +113,7 @@ impl PerPe {
         match self {
             PerPe::All(number) => Ok(vec![*number; machine.pes()]),
             PerPe::Each(numbers) if numbers.len() == machine.pes() => Ok(numbers.clone()),
-            PerPe::Each(numbers) => Err(Unfit::Numbers(format!(
+            PerPe::Each(numbers) => Err(Unfit::Length(format!(
                 "{what} has {}, and `{}` has {}; give one number per PE",
                 count(numbers.len() as u64, "number"),
                 machine.spec(),
@@ -217,7 +218,7 @@ impl Constraints {
     /// If they name objects, PEs or nodes that do not exist, or the size of an object is needed and not known.
     pub fn rules(&self, database: &Database, machine: &dyn Topology) -> Result<Rules, String> {
         self.named_rules(database, machine, &FIELDS).map_err(|unfit| match unfit {
-            Unfit::Numbers(sentence) | Unfit::Other(sentence) => sentence,
+            Unfit::Length(sentence) | Unfit::Content(sentence) => sentence,
         })
     }
 

@@ -170,7 +170,7 @@ fn travelled(
 ) -> (BTreeMap<u32, [u64; 2]>, Vec<[u64; 2]>) {
     let mut distances = BTreeMap::<u32, [u64; 2]>::new();
     let mut levels = vec![[0u64; 2]; meeting.map_or(0, |meeting| meeting.nodes.len())];
-    // Also messages of an object to itself, and between two PEs, which a graph of objects and PEs does not have.
+    // Also messages of an object to itself, and between two PEs, which `Graph::with_pes` leaves out.
     for edge in database.edges.iter().filter(|edge| edge.bytes > 0) {
         for (which, placement) in placements.into_iter().enumerate() {
             let [here, there] = [edge.from, edge.to].map(|end| end.pe(placement));

@@ -21,7 +21,7 @@ function migrationMatrix(moved, was, is) {
     return last > first ? `${kind}s ${nodes[first]} to ${nodes[last]}` : `${kind} ${nodes[first]}`;
   };
   const labels = middles(bins, (bin) => nodes[spanOf(n, bin, bins)[0]]), part = (count) => top === 1 ? 1 : (count - 1) / (top - 1);
-  const lines = bins > 16 ? [] : Array.from({ length: bins - 1 }, (_, bin) => [(bin + 1) / bins, "rgba(128,128,128,0.45)"]);
+  const lines = bins > 16 ? [] : Array.from({ length: bins - 1 }, (_, bin) => [(bin + 1) / bins, faint]);
   const say = (from, to, count) => `${name(from)} to ${name(to)}: ${countText(count, "object")}`;
   const pairs = () => table("migrations", ["from", "to", "objects"], [...counts.keys()].filter((at) => counts[at]).sort((a, b) => counts[b] - counts[a] || a - b)
     .map((at) => [name(Math.floor(at / bins)), name(at % bins), cell(counts[at], String)]));

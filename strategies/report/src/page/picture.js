@@ -78,6 +78,8 @@ function plot(label, [above, wide, high], [columns, rows], [columnLabels, rowLab
   };
   return picture(margin + wide, above + high, label, whole, at, [margin, above, wide / columns, high / rows, columns, rows]);
 }
+/** Lines over pictures that are light or dark. */
+const faint = "rgba(128,128,128,0.45)";
 /**
  * A square with the value of each pair of a row and a column. `part` is where a value is on the colour map; zeros have no colour. `lines`
  * are places, as parts of the size, and colours.
