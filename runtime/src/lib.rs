@@ -42,7 +42,7 @@
 //! | `cx.peer(ix).f(..)`, `cx.peers().f(..)`, `other.at(cx, ix).f(..)`, `other.all(cx).f(..)`, `section.all(cx).f(..)` | now: to one, to all, to a [`Section`] |
 //! | `cx.peers().contribute().f(x)`, `other.at(cx, ix).contribute().f(x)` | when all elements of the sender's array have contributed, combined by the `reduce` function of `f` |
 //! | `target.contribute_in(&section).f(x)` | when all members of the section have contributed |
-//! | `cx.peers().contribute().prefix().f(x)` | when all have contributed: to each element the combination of the contributions up to its own |
+//! | `cx.peers().contribute().prefix().f(x)` | when all have contributed: to each element the combination of the contributions up to and including its own |
 //! | `cx.at_sync().f(..)` | to the sender, after load balancing, on its new PE |
 //! | `other.all(cx).after(duration).f(..)` | after this time |
 //! | `other.all(cx).at_quiescence().f(..)` | when nothing is in flight |

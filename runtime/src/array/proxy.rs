@@ -361,8 +361,8 @@ impl<'a, T: Chare> Contribution<'a, T> {
         Contribution { section: Some((members.id(), position)), ..self }
     }
 
-    /// Instead of one result for all, each element receives the combination of the contributions up to its own, in rank order.
-    /// The elements that contribute are the elements that receive: `cx.peers().contribute().prefix()`, or
+    /// Instead of one result for all, each element receives the combination of the contributions up to and including its own, in
+    /// rank order. The elements that contribute are the elements that receive: `cx.peers().contribute().prefix()`, or
     /// `section.all(cx).contribute_in(&section).prefix()`.
     ///
     /// PE 0 combines the contributions and sends a message to each element.
