@@ -190,13 +190,20 @@ impl Built {
     fn useless_interval(&self) -> Option<String> {
         let every = self.pe.settings().checkpoint.as_ref()?.when.every?;
         let steps = &self.pe.collectives.steps;
-        let had_sync_point = steps.number.get() > 0 || steps.saves.get();
-        (self.pe.out.rank == 0 && !had_sync_point).then(|| {
-            format!(
-                "--checkpoint-every {every} saved nothing: the run had no sync point; call `at_sync` in the elements of an \
-                 array, or send `at_checkpoint`"
-            )
-        })
+        if self.pe.out.rank != 0 || steps.number.get() > 0 || steps.saves.get() {
+            return None;
+        }
+        let effect = match &self.pe.out.node.saver {
+            Some(saver) if saver.has_saved() => {
+                "had no effect: the run had no sync point, and saved itself at quiescence only; leave out the flag, or call \
+                 `at_sync` in the elements of an array"
+            }
+            _ => {
+                "saved nothing: the run had no sync point; call `at_sync` in the elements of an array, or send \
+                 `at_checkpoint`"
+            }
+        };
+        Some(format!("--checkpoint-every {every} {effect}"))
     }
 }
 

@@ -179,6 +179,21 @@ fn a_run_without_sync_points_warns_that_it_cannot_save_itself_at_every_second_on
             "{}",
             describe(&config)
         );
+        let report = try_run(config.clone(), |pe, done| {
+            let runners = pe.array([2], |_| Runner { done });
+            pe.main(move |pe| runners.at(pe, [1]).at_checkpoint().run(0));
+        });
+        let report = report.expect("the run exits");
+        assert_eq!(report.checkpoints, 1, "{}", describe(&config));
+        assert_eq!(
+            report.warnings,
+            [
+                "--checkpoint-every 2 had no effect: the run had no sync point, and saved itself at quiescence only; leave out \
+              the flag, or call `at_sync` in the elements of an array"
+            ],
+            "{}",
+            describe(&config)
+        );
         // More than the run has.
         config.checkpoints.checkpoint_every = Some(ROUNDS);
         let report = walk(config.clone(), 1).expect("the run exits");
