@@ -182,8 +182,7 @@ impl Waiting {
             let is_missing = round >= progress.round && progress.missing > 0;
             let done = if is_missing { progress.done } else { all };
             lines.extend(disagreements(&open));
-            let missing = is_missing.then(|| progress.names());
-            lines.push(contributed(&progress.array, &open[0].entry, (done, all), missing));
+            lines.push(contributed(open[0], (done, all), is_missing.then_some(progress)));
         }
         lines
     }
@@ -209,10 +208,9 @@ impl Waiting {
                 }
                 at = at.max(u64::from(start) + count);
             }
-            let missing = names.is_some().then(|| progress.names());
             let all = u64::from(section.len);
             let done = all - progress.missing;
-            lines.push(contributed(&progress.array, &open[0].entry, (done, all), missing));
+            lines.push(contributed(open[0], (done, all), names.is_some().then_some(&progress)));
         }
         lines
     }
@@ -271,11 +269,19 @@ impl Progress {
     }
 }
 
-/// How many elements have contributed to a reduction, and the elements that have not.
-fn contributed(name: &str, entry: &str, (done, all): (u64, u64), missing: Option<String>) -> String {
+/// How many elements have contributed to a reduction, and the elements that have not. If these are too many to name, one that
+/// has: perhaps it has contributed once too often, to the reduction after the last one of the others.
+fn contributed(open: &OpenReduction, (done, all): (u64, u64), missing: Option<&Progress>) -> String {
+    let number = if open.round == 0 { String::new() } else { format!(" {}", u64::from(open.round) + 1) };
     let (verb, of) = (if done == 1 { "has" } else { "have" }, count(all, "element"));
-    let missing = missing.map_or(String::new(), |missing| format!("; missing {missing}"));
-    format!("reduction of {name} to entry {entry}: {done} of {of} {verb} contributed{missing}")
+    let among = if done == 1 { "" } else { "among them " };
+    let is_long = missing.is_some_and(|missing| missing.missing > missing.named.len() as u64);
+    let by = if is_long { format!(", {among}{}", open.by) } else { String::new() };
+    let missing = missing.map_or(String::new(), |missing| format!("; missing {}", missing.names()));
+    format!(
+        "reduction{number} of {} to entry {}: {done} of {of} {verb} contributed{by}{missing}",
+        open.name, open.entry
+    )
 }
 
 /// The sentence about two parts of a reduction with different targets, if there are such parts.
@@ -338,7 +344,7 @@ mod tests {
             waiting.reduction(open(5, "entry `sum` of A[0]", "A[0]"));
             waiting.into_lines(|pe| format!("PE {pe}"))
         };
-        let begin = "reduction of A to entry `sum`: ";
+        let begin = "reduction 5 of A to entry `sum`: ";
         assert_eq!(lines(&[5, 5, 4, 6]), [format!("{begin}3 of 4 elements have contributed; missing A[2]")]);
         assert_eq!(
             lines(&[4, 5, 4]),
@@ -347,7 +353,13 @@ mod tests {
         let many = "A[1], A[2], A[3] and 2 more";
         assert_eq!(
             lines(&[5, 4, 4, 4, 4, 4]),
-            [format!("{begin}1 of 6 elements has contributed; missing {many}")]
+            [format!("{begin}1 of 6 elements has contributed, A[0]; missing {many}")]
+        );
+        let [line] = &lines(&[5, 5, 4, 4, 4, 4, 4])[..] else { panic!("one line") };
+        assert!(
+            line.starts_with(&format!(
+                "{begin}2 of 7 elements have contributed, among them A[0]; missing A[2]"
+            ))
         );
     }
 

@@ -191,12 +191,12 @@ fn elements_that_have_not_contributed_are_named_over_all_pes() {
             }
         });
         let missing = "missing Runner[1], Runner[2], Runner[3] and 2 more";
-        let contributed = "1 of 6 elements has contributed";
+        let contributed = "1 of 6 elements has contributed, Runner[0]";
         assert_eq!(lines, [format!("reduction of Runner to entry `arrived`: {contributed}; {missing}")]);
 
         let lines = waiting(config, |pe, runners, others| runners.all(pe).part(others));
         let missing = "missing Runner[1], Runner[2], Runner[3] and 1 more";
-        let contributed = "2 of 6 elements have contributed";
+        let contributed = "2 of 6 elements have contributed, among them Runner[0]";
         let sentence = "reduction 1 of Runner is inconsistent: Runner[0] contributes to entry `arrived` of Runner[1] \
                         and Runner[5] to entry `best` of all elements of Other; all elements must contribute to the same \
                         entry and receivers";
