@@ -18,12 +18,12 @@ use std::collections::BTreeMap;
 pub mod reduce {
     use std::ops::{Add, Mul};
 
-    /// The sum.
+    /// The sum. Integers overflow as with `+`: builds with overflow checks panic, others wrap. `u64::wrapping_add` always wraps.
     pub fn sum<V: Add<Output = V>>(a: V, b: V) -> V {
         a + b
     }
 
-    /// The product.
+    /// The product. Integers overflow as in `sum`.
     pub fn product<V: Mul<Output = V>>(a: V, b: V) -> V {
         a * b
     }
