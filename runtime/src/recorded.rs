@@ -85,7 +85,9 @@ pub(crate) fn write(settings: &Settings, trace: &Trace) -> Vec<String> {
         errors.extend(trace.write(path).err().map(|error| error.to_string()));
     }
     if let Some(path) = &settings.records.perfetto {
-        let run = Run { trace, simulated: None, machine: Some(&*settings.topology) };
+        let limits = settings.simulation.as_ref().and_then(|simulation| simulation.limits);
+        let bandwidth = limits.and_then(|limits| limits.bandwidth);
+        let run = Run { trace, simulated: None, machine: Some(&*settings.topology), bandwidth };
         let written = write_whole(path, &perfetto::encode(&run));
         errors.extend(written.err().map(|error| unwritable("--perfetto", path, &error)));
     }

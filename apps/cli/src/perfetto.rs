@@ -7,6 +7,7 @@ use equipoise_model::fault::Classified as _;
 use equipoise_model::files::write_whole;
 use equipoise_model::table::count;
 use equipoise_model::{memory, topology};
+use equipoise_network::models;
 use equipoise_network::trace::Trace;
 use equipoise_report::perfetto::{self, Run};
 
@@ -35,7 +36,10 @@ pub(crate) fn write_recorded(path: &Path, input: &str, trace: &Trace) -> Result<
             trace.topology
         ));
     }
-    write(path, &Run { trace, simulated: None, machine: machine.ok().as_deref() })
+    // A run in real time has no network.
+    let limits = models::parse(&trace.network).ok().and_then(|model| model.limits());
+    let bandwidth = limits.and_then(|limits| limits.bandwidth);
+    write(path, &Run { trace, simulated: None, machine: machine.ok().as_deref(), bandwidth })
 }
 
 /// Writes the timeline of a run.

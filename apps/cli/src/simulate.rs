@@ -123,13 +123,16 @@ struct Platform {
     topology: Arc<dyn Topology>,
     spec: String,
     network: Box<dyn Network>,
+    /// The bandwidth of all links, if the network gives them another one than the machine.
+    bandwidth: Option<f64>,
 }
 
 impl Platform {
     fn new(topology: Arc<dyn Topology>, chosen: &NetworkModel) -> Result<Platform, Failure> {
         let network = chosen.model.on(&topology);
         let network = network.map_err(|refusal| Failure::usage(format!("{}: {refusal}", chosen.spec)))?;
-        Ok(Platform { topology, spec: chosen.spec.clone(), network })
+        let bandwidth = chosen.model.limits().and_then(|limits| limits.bandwidth);
+        Ok(Platform { topology, spec: chosen.spec.clone(), network, bandwidth })
     }
 }
 
@@ -304,7 +307,8 @@ impl Args {
         });
         if let Some(path) = &self.perfetto {
             let simulated = Some((&result, placement.as_deref()));
-            perfetto::write(path, &Run { trace: &trace, simulated, machine: Some(&*platform.topology) })?;
+            let (machine, bandwidth) = (Some(&*platform.topology), platform.bandwidth);
+            perfetto::write(path, &Run { trace: &trace, simulated, machine, bandwidth })?;
         }
         let once = Document::once(result.seconds, result.mean_message_latency_seconds, &*platform.network);
         let report = match &self.report.report {

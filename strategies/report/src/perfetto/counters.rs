@@ -48,15 +48,17 @@ pub(super) fn max_over_avg(windows: &Windows, slices: &Slices, pes: u32) -> Vec<
 
 /// The links that most bytes cross, the busiest relative to its bandwidth first; each with the bytes per second by
 /// part. A message comes to all links of its route when it is sent, and each link carries one message after the other at its
-/// bandwidth.
+/// bandwidth, which is `of_all_links` if this is known.
 pub(super) fn hottest(
     windows: &Windows,
     trace: &Trace,
     flights: &[Flight],
     machine: &dyn Topology,
+    of_all_links: Option<f64>,
 ) -> Vec<(String, Vec<f64>)> {
     let mut flights: Vec<&Flight> = flights.iter().filter(|it| it.from != it.to).collect();
     flights.sort_by(|a, b| a.sent.total_cmp(&b.sent));
+    let bandwidth = |link: usize| of_all_links.unwrap_or_else(|| machine.link(link).bandwidth);
     let mut route = Vec::new();
     let mut total: FxHashMap<usize, u64> = FxHashMap::default();
     let mut for_each = |visit: &mut dyn FnMut(usize, &Flight)| {
@@ -71,15 +73,13 @@ pub(super) fn hottest(
         let sum = total.entry(link).or_default();
         *sum = sum.saturating_add(bytes(flight));
     });
-    let seconds = |(link, bytes): (usize, u64)| (link, bytes as f64 / machine.link(link).bandwidth);
+    let seconds = |(link, bytes): (usize, u64)| (link, bytes as f64 / bandwidth(link));
     let mut hottest: Vec<(usize, f64)> = total.into_iter().map(seconds).collect();
     hottest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     hottest.truncate(HOTTEST);
     // By link: its place, its bandwidth, and when it is free.
     let mut places: FxHashMap<usize, (usize, f64, f64)> = FxHashMap::default();
-    places.extend(
-        hottest.iter().enumerate().map(|(at, &(link, _))| (link, (at, machine.link(link).bandwidth, 0.0))),
-    );
+    places.extend(hottest.iter().enumerate().map(|(at, &(link, _))| (link, (at, bandwidth(link), 0.0))));
     let name = |&(link, _): &(usize, f64)| (machine.link(link).name, vec![0.0; WINDOWS]);
     let mut links: Vec<(String, Vec<f64>)> = hottest.iter().map(name).collect();
     for_each(&mut |link, flight| {

@@ -35,6 +35,8 @@ pub struct Run<'a> {
     pub simulated: Option<(&'a Timing, Option<&'a [u32]>)>,
     /// The machine, if it is known; it has at least the PEs of the run.
     pub machine: Option<&'a dyn Topology>,
+    /// The bandwidth of all links in bytes per second, if the network gave them another one than the machine.
+    pub bandwidth: Option<f64>,
 }
 
 impl Run<'_> {
@@ -175,7 +177,9 @@ pub fn encode(run: &Run) -> Vec<u8> {
     let is_unknown =
         |machine: &&dyn Topology| run.trace.is_of_real_run() && machine.spec().starts_with("flat:");
     let machine = run.machine.filter(|machine| run.simulated.is_some() || !is_unknown(machine));
-    let links = machine.map(|machine| hottest(&windows, run.trace, &flights, machine)).unwrap_or_default();
+    let links = machine
+        .map(|machine| hottest(&windows, run.trace, &flights, machine, run.bandwidth))
+        .unwrap_or_default();
     for (at, (name, bytes)) in links.into_iter().enumerate() {
         declare_counter(&mut packets, Track::Link(at), &format!("link {name}"), "bytes/s", None);
         push_counter(&mut packets, Track::Link(at), windows.begins().zip(bytes).chain([(end, 0.0)]));

@@ -147,7 +147,7 @@ fn trace() -> Trace {
 fn executions_are_slices_and_messages_flows() {
     let trace = trace();
     let machine = topology::parse("mesh:4").expect("a machine");
-    let run = Run { trace: &trace, simulated: None, machine: Some(&*machine) };
+    let run = Run { trace: &trace, simulated: None, machine: Some(&*machine), bandwidth: None };
     let file = encode(&run);
     assert_eq!(file, encode(&run), "the same run gives the same bytes");
     let name = |name: &str| Some(name.to_owned());
@@ -180,7 +180,7 @@ fn executions_are_slices_and_messages_flows() {
 fn tracks_are_declared_once_before_their_events() {
     let trace = trace();
     let machine = topology::parse("mesh:4").expect("a machine");
-    let file = encode(&Run { trace: &trace, simulated: None, machine: Some(&*machine) });
+    let file = encode(&Run { trace: &trace, simulated: None, machine: Some(&*machine), bandwidth: None });
     let mut declared = Vec::new();
     let mut threads = Vec::new();
     for packet in Read::new(&file).messages(1) {
@@ -200,7 +200,7 @@ fn tracks_are_declared_once_before_their_events() {
 #[test]
 fn a_run_without_executions_has_only_its_pes() {
     let trace = Trace { pes: 2, ..Trace::default() };
-    let file = encode(&Run { trace: &trace, simulated: None, machine: None });
+    let file = encode(&Run { trace: &trace, simulated: None, machine: None, bandwidth: None });
     assert_eq!(Read::new(&file).messages(1).count(), 3, "a node and two PEs");
 }
 
@@ -209,7 +209,7 @@ fn slices_of_a_pe_do_not_overlap() {
     let mut trace = trace();
     trace.executions[1].pe = 0;
     trace.executions[1].begin_seconds = 1.5;
-    let file = encode(&Run { trace: &trace, simulated: None, machine: None });
+    let file = encode(&Run { trace: &trace, simulated: None, machine: None, bandwidth: None });
     let mut last = (0, 2);
     for (at, kind, ..) in events(&file, Track::Pe(0)) {
         assert!(at >= last.0 && kind != last.1, "{kind} at {at} follows {last:?}");
@@ -226,7 +226,7 @@ fn a_simulated_run_has_its_own_times_and_pes() {
     let placement = [3, 2];
     let timing = simulate(&trace, &mut *network, Some(&placement));
     let simulated = Some((&timing, Some(&placement[..])));
-    let file = encode(&Run { trace: &trace, simulated, machine: Some(&*machine) });
+    let file = encode(&Run { trace: &trace, simulated, machine: Some(&*machine), bandwidth: None });
     let begins = |pe| {
         let begins = events(&file, Track::Pe(pe)).into_iter().filter(|event| event.1 == 1);
         begins.map(|event| event.0).collect::<Vec<_>>()
@@ -274,7 +274,7 @@ fn flows_begin_before_they_end_and_end_once_even_if_everything_happens_at_once()
         ..trace()
     };
     assert_eq!(trace.check(), Ok(()));
-    let file = encode(&Run { trace: &trace, simulated: None, machine: None });
+    let file = encode(&Run { trace: &trace, simulated: None, machine: None, bandwidth: None });
     let mut open = Vec::new();
     let mut ended = Vec::new();
     for (_, track, _, begins, ends) in all_events(&file) {
@@ -295,7 +295,7 @@ fn a_message_that_arrives_before_it_is_sent_has_no_flow() {
     let mut trace = trace();
     trace.details.clock_error_seconds = 1.0;
     let flows = |trace: &Trace| -> usize {
-        let file = encode(&Run { trace, simulated: None, machine: None });
+        let file = encode(&Run { trace, simulated: None, machine: None, bandwidth: None });
         all_events(&file).iter().map(|event| event.3.len() + event.4.len()).sum()
     };
     assert_eq!(flows(&trace), 2);
@@ -333,7 +333,7 @@ fn recorded_details_are_shown_and_left_out_of_simulations() {
     };
     let trace = Trace { details, ..trace() };
     assert_eq!(trace.check(), Ok(()));
-    let file = encode(&Run { trace: &trace, simulated: None, machine: None });
+    let file = encode(&Run { trace: &trace, simulated: None, machine: None, bandwidth: None });
     let names = |file: &[u8], track| -> Vec<_> {
         events(file, track).into_iter().filter_map(|(at, _, name, ..)| Some((at, name?))).collect()
     };
@@ -362,7 +362,8 @@ fn recorded_details_are_shown_and_left_out_of_simulations() {
     let model = models::parse("ideal:hop=0.5,bandwidth=100").expect("a network");
     let mut network = model.on(&machine).expect("the model supports this machine");
     let timing = simulate(&trace, &mut *network, None);
-    let file = encode(&Run { trace: &trace, simulated: Some((&timing, None)), machine: None });
+    let file =
+        encode(&Run { trace: &trace, simulated: Some((&timing, None)), machine: None, bandwidth: None });
     for track in [Track::Steps, Track::Guarded(1, 0), Track::Memory(0)] {
         assert_eq!(events(&file, track), []);
     }
@@ -380,7 +381,7 @@ fn of_too_many_waits_the_longest_are_shown() {
     };
     let details = Details { waits: (0..20).map(wait).collect(), begins_seconds: 2.0, ..Details::default() };
     let trace = Trace { details, ..trace() };
-    let file = encode(&Run { trace: &trace, simulated: None, machine: None });
+    let file = encode(&Run { trace: &trace, simulated: None, machine: None, bandwidth: None });
     let mut shown = Vec::new();
     for lane in 0..16 {
         let of_lane = events(&file, Track::Guarded(1, lane));
@@ -410,12 +411,15 @@ fn a_link_carries_at_most_its_bandwidth() {
         ..trace()
     };
     let machine = topology::parse("mesh:4").expect("a machine");
-    let run = Run { trace: &trace, simulated: None, machine: Some(&*machine) };
-    let slices = Slices::new(&run);
-    let windows = Windows::new(8.0).expect("a time");
-    let links = hottest(&windows, &trace, &flights(&run, &slices), &*machine);
-    let rates = &links[0].1;
-    assert!(rates.iter().all(|&rate| rate <= 1e9 * (1.0 + 1e-9)), "{rates:?}");
-    let sum: f64 = rates.iter().sum::<f64>() * 8.0 / rates.len() as f64;
-    assert!(sum > 0.0 && (sum % 1e9 < 1.0 || sum % 1e9 > 1e9 - 1.0), "{sum} bytes");
+    // The network may give links another bandwidth than the machine.
+    for (bandwidth, most) in [(None, 1e9), (Some(5e8), 5e8)] {
+        let run = Run { trace: &trace, simulated: None, machine: Some(&*machine), bandwidth };
+        let slices = Slices::new(&run);
+        let windows = Windows::new(8.0).expect("a time");
+        let links = hottest(&windows, &trace, &flights(&run, &slices), &*machine, run.bandwidth);
+        let rates = &links[0].1;
+        assert!(rates.iter().all(|&rate| rate <= most * (1.0 + 1e-9)), "{rates:?}");
+        let sum: f64 = rates.iter().sum::<f64>() * 8.0 / rates.len() as f64;
+        assert!(sum > 0.0 && (sum % 1e9 < 1.0 || sum % 1e9 > 1e9 - 1.0), "{sum} bytes");
+    }
 }
