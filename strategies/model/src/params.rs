@@ -145,13 +145,15 @@ impl From<ParamError> for String {
     }
 }
 
-/// The parts of a text between the separators that are not in square brackets. If brackets have no partner, those in brackets count,
-/// too.
+/// The parts of a text between the separators that are not in square brackets or parentheses. If brackets have no partner, those in
+/// brackets count, too; the same is true of parentheses.
 pub fn split_outside_brackets(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut depth = 0i32;
-    let counts = nesting(text).is_some();
+    let kinds = [['[', ']'], ['(', ')']].map(|kind| nesting(text, kind).map(|_| kind));
     text.split(move |letter| {
-        depth += i32::from(counts && letter == '[') - i32::from(counts && letter == ']');
+        for [opens, closes] in kinds.into_iter().flatten() {
+            depth += i32::from(letter == opens) - i32::from(letter == closes);
+        }
         letter == separator && depth == 0
     })
 }
@@ -159,14 +161,14 @@ pub fn split_outside_brackets(text: &str, separator: char) -> impl Iterator<Item
 /// The most specs in brackets in each other.
 const MOST_NESTED: u32 = 8;
 
-/// How many square brackets are in each other; none if one has no partner.
-fn nesting(text: &str) -> Option<u32> {
+/// How many brackets of a kind are in each other; none if one has no partner.
+fn nesting(text: &str, [opens, closes]: [char; 2]) -> Option<u32> {
     let (mut depth, mut most) = (0u32, 0);
     for letter in text.chars() {
-        match letter {
-            '[' => depth += 1,
-            ']' => depth = depth.checked_sub(1)?,
-            _ => {}
+        if letter == opens {
+            depth += 1;
+        } else if letter == closes {
+            depth = depth.checked_sub(1)?;
         }
         most = most.max(depth);
     }
@@ -281,8 +283,9 @@ impl Params {
     pub fn take_bracketed(&mut self, key: &str) -> Result<String, ParamError> {
         let value: String = self.take(key)?;
         let spec = value.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-        let spec =
-            spec.filter(|spec| nesting(spec).is_some_and(|depth| depth < MOST_NESTED)).map(str::to_owned);
+        let spec = spec
+            .filter(|spec| nesting(spec, ['[', ']']).is_some_and(|depth| depth < MOST_NESTED))
+            .map(str::to_owned);
         spec.ok_or_else(|| {
             let expected = format!(
                 "expected a spec in square brackets, as in {key}=[NAME], with at most {MOST_NESTED} brackets in each other"

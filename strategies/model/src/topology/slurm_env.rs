@@ -270,6 +270,8 @@ mod tests {
         check("", &[("SLURM_JOB_CPUS_PER_NODE", "9(x3)")], "hosts:(n[1-2],gpu01)*flat:9");
         check("", &[("SLURM_TASKS_PER_NODE", "4(x2),1")], "(hosts:(n[1-2],gpu01)*flat:4)[0-3,4-7,8]");
         check("pes=4,hosts=(n[3,5])", &[tasks], "hosts:(n[3,5])*flat:4");
+        check("hosts=(n3,gpu[1-2],n5),pes=4", &[], "hosts:(n3,gpu[1-2],n5)*flat:4");
+        check("node=(rails:nodes=1,gpus=4),hosts=(a,b),pes=4", &[], "hosts:(a,b)*((rails:nodes=1,gpus=4))");
         check("pes=4", &[tasks], "hosts:(n[1-2],gpu01)*flat:4");
         check("node=tree:2:2", &[("SLURM_GPUS_ON_NODE", "4")], "hosts:(n[1-2],gpu01)*(tree:2:2)");
         check("node=tree:2:2", &[tasks], "(hosts:(n[1-2],gpu01)*(tree:2:2))[0-1,4-5,8-9]");
