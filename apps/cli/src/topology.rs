@@ -1,5 +1,7 @@
 //! `equipoise topology`: the distances between the PEs of a machine, and the links of its routes.
 
+use std::collections::HashSet;
+
 use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::Topology;
 use equipoise_model::table::{aligned, bytes, pairs, percent, seconds};
@@ -138,7 +140,7 @@ impl Args {
             histogram,
             nodes_per_level: tree.as_ref().map(nodes_per_level),
             hosts: hosts(machine),
-            tree: tree.as_ref().map(tree_text),
+            tree: tree.as_ref().filter(|tree| tree.depth() > 0).map(tree_text),
             bandwidths: bandwidths(machine),
             distances: self.distances.then(|| (0..pes).map(row).collect()),
             route,
@@ -155,12 +157,16 @@ impl Args {
     }
 }
 
-/// The host of every node, in PE order.
+/// The host of every node, in the order of their first PEs.
 fn hosts(machine: &dyn Topology) -> Option<Vec<String>> {
-    let mut hosts: Vec<(usize, &str)> =
-        (0..machine.pes()).map_while(|pe| Some((machine.node_of(pe), machine.host(pe)?))).collect();
-    hosts.dedup();
-    (!hosts.is_empty()).then(|| hosts.into_iter().map(|(_, host)| host.to_string()).collect())
+    // PEs of a node may have PEs of other nodes between them.
+    let mut known = HashSet::new();
+    let hosts: Vec<String> = (0..machine.pes())
+        .map_while(|pe| Some((machine.node_of(pe), machine.host(pe)?)))
+        .filter(|(node, _)| known.insert(*node))
+        .map(|(_, host)| host.to_string())
+        .collect();
+    (!hosts.is_empty()).then_some(hosts)
 }
 
 /// The number of nodes of each level, root first.

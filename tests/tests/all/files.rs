@@ -32,6 +32,9 @@ fn topology_shows_the_hosts_of_a_slurm_machine() {
     }
     let json = sandbox.run("topology slurm:topology.conf*flat:2 --format json").result();
     assert!(json.contains("\"cx4\"") && json.contains("\"pes\": 8"), "{json}");
+    // The PEs of two nodes take turns.
+    let mixed = sandbox.run("topology (slurm:topology.conf*flat:2)[4,0,5,1]").result();
+    assert!(mixed.lines().any(|line| line.ends_with("  cx3, cx1")), "{mixed}");
 }
 
 #[test]
