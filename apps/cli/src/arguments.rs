@@ -101,7 +101,7 @@ pub(crate) struct MappingArgs {
 
     /// Maximum number of ranks per PE in a launcher's file [default: as few as possible]
     #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, hide_short_help = true,
-          help_heading = INPUT, value_parser = clap::value_parser!(u32).range(1..))]
+          help_heading = INPUT, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     pub(crate) slots: u32,
 }
 

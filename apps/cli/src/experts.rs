@@ -69,7 +69,7 @@ pub struct Args {
 #[command(next_help_heading = "Placement options")]
 struct PlacementArgs {
     /// Number of groups of experts with consecutive numbers. If the nodes divide it, all replicas of a group are on one node
-    #[arg(long, value_name = "K", default_value_t = 1)]
+    #[arg(long, value_name = "K", default_value_t = 1, allow_negative_numbers = true)]
     expert_groups: usize,
 
     /// The tokens from every node to every expert: a row per node, for all layers or for each layer; formats as for --loads
@@ -79,7 +79,7 @@ struct PlacementArgs {
     /// With --previous, the bytes of a replica, as in 44040192 or 42M, for the bytes moved [default: 42M, an expert of DeepSeek-V3 with
     /// 8-bit weights]
     #[arg(long, value_name = "BYTES", default_value = "42M", hide_default_value = true, value_parser = parse_bytes,
-          requires = "previous")]
+          allow_negative_numbers = true, requires = "previous")]
     expert_bytes: u64,
 
     /// With --previous and --sources, the cost of moving all replicas, relative to the cost of messages to random places

@@ -25,12 +25,12 @@ const MAX_ESTIMATE_ERROR: f64 = 0.2;
 pub(crate) struct CostArgs {
     /// CPU cycles per send
     #[arg(long, help_heading = PROGRAM, value_name = "CYCLES", default_value_t = Costs::default().send_cycles,
-          conflicts_with = "graph", value_parser = clap::value_parser!(u32).range(..=MAX_COST))]
+          conflicts_with = "graph", value_parser = clap::value_parser!(u32).range(..=MAX_COST), allow_negative_numbers = true)]
     send_cycles: u32,
 
     /// CPU cycles per receive, after the arrival of the message
     #[arg(long, help_heading = PROGRAM, value_name = "CYCLES", default_value_t = Costs::default().receive_cycles,
-          conflicts_with = "graph", value_parser = clap::value_parser!(u32).range(..=MAX_COST))]
+          conflicts_with = "graph", value_parser = clap::value_parser!(u32).range(..=MAX_COST), allow_negative_numbers = true)]
     receive_cycles: u32,
 }
 

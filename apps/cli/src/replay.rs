@@ -40,7 +40,7 @@ pub struct Args {
     output: FormatArg,
 
     /// Replay on P PEs, with the objects placed in blocks [default: as recorded]
-    #[arg(long, value_name = "P", help_heading = INPUT)]
+    #[arg(long, value_name = "P", help_heading = INPUT, allow_negative_numbers = true)]
     pes: Option<usize>,
 
     /// The first step to replay [default: the first recorded step]

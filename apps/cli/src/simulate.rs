@@ -72,7 +72,7 @@ pub struct Args {
 
     /// Number of iterations, in each of which every task computes and exchanges messages
     #[arg(long, value_name = "I", default_value_t = 1, conflicts_with_all = ["messages", "events", "program"],
-          help_heading = "Task graph options", value_parser = clap::value_parser!(u64).range(1..))]
+          help_heading = "Task graph options", value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
     iterations: u64,
 
     /// Computation time of a task per iteration, in seconds

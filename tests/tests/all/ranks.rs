@@ -142,6 +142,13 @@ fn usage_errors_of_explain_and_launcher_end_with_2() {
         ("launcher mpich --topology flat:4".into(), vec!["expected FORMAT=FILE"]),
         ("launcher mpitch=order --topology flat:4".into(), vec!["did you mean `mpich`?"]),
         ("launcher mpich=order".into(), vec!["--topology <SPEC>"]),
+        (format!("explain {JOB} --mapping blocks --slots -1"), vec!["'-1' for '--slots"]),
+        ("map --program ring.tcg --send-cycles -1".into(), vec!["'-1' for '--send-cycles"]),
+        ("map --program ring.tcg --receive-cycles -1".into(), vec!["'-1' for '--receive-cycles"]),
+        ("simulate --graph ring:4 --iterations -1".into(), vec!["'-1' for '--iterations"]),
+        ("replay run.db --pes -1".into(), vec!["'-1' for '--pes"]),
+        ("experts --loads loads.csv --expert-groups -1".into(), vec!["'-1' for '--expert-groups"]),
+        ("experts --loads loads.csv --expert-bytes -1".into(), vec!["'-1' for '--expert-bytes"]),
         ("launcher mpich=order --topology flat:2*flat:2 --slots 0".into(), vec!["--slots"]),
         (
             "launcher mpich=order --topology flat:2*flat:2 --to fugaku=v".into(),
