@@ -27,6 +27,9 @@ const MOST: u32 = 500;
 /// The most CPU time of a strategy with its defaults, in units of [`unit`]: about four times the longest one measured, as is [`MOST`].
 const MOST_BY_DEFAULT: u32 = 120;
 
+/// No computer sorts in less: what takes fewer of these needs no comparison with [`unit`].
+const LEAST_UNIT: Duration = Duration::from_millis(20);
+
 /// CPU time of sorting two million numbers, which computers that other programs share take longer for, too.
 fn unit() -> Duration {
     let mut numbers: Vec<u64> = (0..2_000_000u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
@@ -77,8 +80,11 @@ fn run(spec: &str, database: &Database, machine: &dyn Topology, most: u32) {
         Metrics::of(database, machine, &answer.pe_of)
     });
     let measured = start.elapsed() - took;
-    let unit = unit();
-    assert!(took.max(measured) < most * unit, "{spec} on {} takes {took:?}, a unit {unit:?}", machine.spec());
+    let longest = took.max(measured);
+    if longest >= most * LEAST_UNIT {
+        let unit = unit();
+        assert!(longest < most * unit, "{spec} on {} takes {took:?}, a unit {unit:?}", machine.spec());
+    }
     assert!(metrics.is_none_or(|metrics| metrics.max_load_seconds > 0.0), "{spec}");
 }
 
