@@ -237,8 +237,8 @@ impl<T: Chare> Elements<T> {
             ));
         }
         // Where PEs share memory, the index may be free before the news that it is: then insertions that wait for the news go first.
-        let is_first = self.blocked_inserts.iter().all(|(_, _, waiting)| waiting.rank != rank);
-        match self.port.vacant(rank).filter(|_| is_first) {
+        let others_wait = || self.blocked_inserts.iter().any(|(_, _, waiting)| waiting.rank == rank);
+        match self.port.vacant(rank).filter(|_| !others_wait()) {
             Some(epoch) => self.begins(pe, (journey, on, slot), epoch),
             None => self.blocked_inserts.push((journey, on, slot)),
         }
