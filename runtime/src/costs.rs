@@ -267,6 +267,9 @@ mod tests {
     use crate::options::Job;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+    /// The longest measurement, in sorts.
+    const MOST_SORTS: f64 = 10.0;
+
     fn run(config: Config, program: Program) -> Option<f64> {
         crate::try_run(config, program).ok().map(|report| report.result)
     }
@@ -277,7 +280,7 @@ mod tests {
         let settings = Config::threads(2).resolve(&Job::default()).expect("the configuration is right");
         let is_over = AtomicBool::new(false);
         let both = |ends: EndCosts| ends.send_seconds + ends.receive_seconds;
-        let (mut times, mut durations) = (Vec::new(), Vec::new());
+        let mut times = Vec::new();
         std::thread::scope(|scope| {
             let spin = || {
                 while !is_over.load(Relaxed) {
@@ -286,9 +289,7 @@ mod tests {
             };
             (0..4).for_each(|_| _ = scope.spawn(spin));
             for _ in 0..20 {
-                let begin = Instant::now();
                 let costs = of_run(&settings, run).expect("threads can be measured");
-                durations.push(begin.elapsed().as_secs_f64());
                 times.push([costs.same_pe, costs.same_process, costs.migration].map(both));
                 assert_eq!((costs.pes_per_process, costs.links), (2, None));
                 assert!(both(costs.same_pe) > 0.0, "{costs:?}");
@@ -298,10 +299,6 @@ mod tests {
             }
             is_over.store(true, Relaxed);
         });
-        durations.sort_by(f64::total_cmp);
-        println!("the measurements take {durations:?} s");
-        // The time that other programs take from it is no time of its own.
-        assert!(durations[0] < 0.1, "the measurement takes {} s", durations[0]);
         [0, 1, 2].map(|kind| {
             let mut of_kind: Vec<f64> = times.iter().map(|times| times[kind]).collect();
             of_kind.sort_by(f64::total_cmp);
@@ -320,21 +317,32 @@ mod tests {
         assert!((0..3).any(|_| measured_on_a_busy_machine().iter().all(is_stable)));
     }
 
-    /// On a computer with two free cores; prints the times. A build without optimisation takes about six times as long.
+    /// Seconds to sort numbers, which a computer that is slow or shared takes longer for, too.
+    fn seconds_of_a_sort() -> f64 {
+        let mut numbers: Vec<u64> =
+            (0..300_000u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+        let begin = Instant::now();
+        numbers.sort_unstable();
+        let seconds = begin.elapsed().as_secs_f64();
+        std::hint::black_box(numbers);
+        seconds
+    }
+
+    /// Prints the times: on free cores the measurement takes less than 10 ms in an optimised build. The limit counts sorts.
     #[test]
-    #[ignore = "slow"]
-    fn the_measurement_takes_at_most_10_ms_on_free_cores() {
+    fn the_measurement_takes_little_time() {
         let settings = Config::threads(2).resolve(&Job::default()).expect("the configuration is right");
-        let durations = (0..20).map(|_| {
+        let pairs = (0..20).map(|_| {
+            let unit = seconds_of_a_sort();
             let begin = Instant::now();
             of_run(&settings, run).expect("threads can be measured");
-            begin.elapsed().as_secs_f64()
+            [begin.elapsed().as_secs_f64(), unit]
         });
-        let mut durations: Vec<f64> = durations.collect();
-        durations.sort_by(f64::total_cmp);
-        println!("the measurements take {durations:?} s");
-        let limit = if cfg!(debug_assertions) { 0.05 } else { 0.01 };
-        assert!(durations[10] <= limit, "{durations:?} s");
+        let mut pairs: Vec<[f64; 2]> = pairs.collect();
+        pairs.sort_by(|a, b| (a[0] / a[1]).total_cmp(&(b[0] / b[1])));
+        println!("a measurement and a sort take {pairs:?} s");
+        let [seconds, unit] = pairs[10];
+        assert!(seconds <= MOST_SORTS * unit, "{seconds} s, a sort {unit} s");
     }
 
     #[test]
