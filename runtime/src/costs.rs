@@ -319,8 +319,7 @@ mod tests {
 
     /// Seconds to sort numbers, which a computer that is slow or shared takes longer for, too.
     fn seconds_of_a_sort() -> f64 {
-        let mut numbers: Vec<u64> =
-            (0..300_000u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+        let mut numbers: Vec<u64> = (0..300_000u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
         let begin = Instant::now();
         numbers.sort_unstable();
         let seconds = begin.elapsed().as_secs_f64();

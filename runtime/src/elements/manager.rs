@@ -196,10 +196,13 @@ impl<T: Chare> Manager for Elements<T> {
             }
         }
         self.early_messages(pe, waiting, |_| true);
-        for (_, _, slot) in &self.blocked_inserts {
-            let name = self.port.name(slot.rank);
-            let line = format!("the inserted {name} waits for the end of {name}, which exists already");
-            waiting.line(here, line);
+        for rank in self.blocked_inserts.sorted_keys() {
+            let name = self.port.name(rank as u32);
+            let inserted = match self.blocked_inserts.get(rank).map_or(0, |waiting| waiting.len()) {
+                1 => format!("the inserted {name} waits"),
+                number => format!("{number} inserted elements {name} wait"),
+            };
+            waiting.line(here, format!("{inserted} for the end of {name}, which exists already"));
         }
         let queued = self.queued(pe);
         if queued > 0 {
@@ -236,17 +239,11 @@ impl<T: Chare> Manager for Elements<T> {
 }
 
 impl<T: Chare> Elements<T> {
-    /// The ranks of elements for which messages are kept, ascending.
-    pub(super) fn early_ranks(&self) -> Vec<u32> {
-        let mut ranks: Vec<u32> = self.early.keys().map(|rank| rank as u32).collect();
-        ranks.sort_unstable();
-        ranks
-    }
-
     /// Adds the messages for those elements that are not here.
     fn early_messages(&self, pe: &PeCx, waiting: &mut Waiting, is_missing: impl Fn(u32) -> bool) {
-        for rank in self.early_ranks().into_iter().filter(|&rank| is_missing(rank)) {
-            let Some(messages) = self.early.get(u64::from(rank)) else { continue };
+        for key in self.early.sorted_keys() {
+            let rank = key as u32;
+            let Some(messages) = self.early.get(key).filter(|_| is_missing(rank)) else { continue };
             let (name, verb) = (self.port.name(rank), if messages.len() == 1 { "waits" } else { "wait" });
             let messages = count(messages.len() as u64, "message");
             waiting.line(Some(pe.out.rank), format!("{messages} {verb} for {name}, which does not exist"));

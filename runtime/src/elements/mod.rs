@@ -89,6 +89,13 @@ struct Weighed {
     interval: f64,
 }
 
+/// An element that begins on PE `on`.
+struct Insertion<T: Chare> {
+    journey: Journey,
+    on: u32,
+    slot: Box<ChareSlot<T>>,
+}
+
 pub(crate) struct Elements<T: Chare> {
     port: Rc<Port<T>>,
     slots: Vec<ChareSlot<T>>,
@@ -110,9 +117,8 @@ pub(crate) struct Elements<T: Chare> {
     /// in flight, so that buffers are reused; encoding all elements at once would allocate memory for each.
     leaving: VecDeque<(u32, Journey, ChareSlot<T>)>,
     flying_bytes: usize,
-    /// Inserted elements whose index is occupied until its previous element is known to have ended, with the PE on which
-    /// each begins.
-    blocked_inserts: Vec<(Journey, u32, Box<ChareSlot<T>>)>,
+    /// Insertions that wait until the element at their index is known to have ended, in the order in which they came.
+    blocked_inserts: Keyed<VecDeque<Insertion<T>>>,
     /// Begin of the delivery in progress, in ticks.
     clock: u64,
     /// The loads at the last sync point, where the PEs compare them at sync points, in the order of `slots` at that time.
@@ -140,7 +146,7 @@ impl<T: Chare> Elements<T> {
             late: Keyed::default(),
             leaving: VecDeque::new(),
             flying_bytes: 0,
-            blocked_inserts: Vec::new(),
+            blocked_inserts: Keyed::default(),
             clock: 0,
             weighed: Vec::new(),
             called: 0,

@@ -1,6 +1,6 @@
 //! Creation, migration and end of elements.
 
-use super::Elements;
+use super::{Elements, Insertion};
 use crate::array::{Chare, ChareSlot, Created};
 use crate::location::{DROPPED, IN_TRANSIT, Known};
 use crate::order::{Encoded, Ended, Journey, Landed, Located, Order, PeOrder};
@@ -224,10 +224,10 @@ impl<T: Chare> Elements<T> {
         }
     }
 
-    /// Creates an element on PE `on`, or keeps it until this PE, its home, knows that the previous element at its index has
+    /// Creates an element, or keeps it until this PE, its home, knows that the previous element at its index has
     /// ended.
-    pub(super) fn create(&mut self, pe: &PeCx, journey: Journey, on: u32, slot: Box<ChareSlot<T>>) {
-        let rank = slot.rank;
+    pub(super) fn create(&mut self, pe: &PeCx, insertion: Insertion<T>) {
+        let rank = insertion.slot.rank;
         // An element on another PE may have ended already; an element on this PE has not.
         if self.port.holds(&pe.out, rank) || self.late.get(u64::from(rank)).is_some() {
             return pe.fail(format!(
@@ -237,20 +237,18 @@ impl<T: Chare> Elements<T> {
             ));
         }
         // Where PEs share memory, the index may be free before the news that it is: then insertions that wait for the news go first.
-        let others_wait = || self.blocked_inserts.iter().any(|(_, _, waiting)| waiting.rank == rank);
+        let others_wait = || self.blocked_inserts.get(u64::from(rank)).is_some();
         match self.port.vacant(rank).filter(|_| !others_wait()) {
-            Some(epoch) => self.begins(pe, (journey, on, slot), epoch),
-            None => self.blocked_inserts.push((journey, on, slot)),
+            Some(epoch) => self.begins(pe, insertion, epoch),
+            None => {
+                self.blocked_inserts.get_or_insert(u64::from(rank), Default::default()).push_back(insertion)
+            }
         }
     }
 
-    /// Lets an element begin on PE `on`. This PE is its home, and its index is free.
-    pub(super) fn begins(
-        &mut self,
-        pe: &PeCx,
-        (journey, on, slot): (Journey, u32, Box<ChareSlot<T>>),
-        epoch: u32,
-    ) {
+    /// Lets an inserted element begin. This PE is its home, and its index is free.
+    pub(super) fn begins(&mut self, pe: &PeCx, insertion: Insertion<T>, epoch: u32) {
+        let Insertion { journey, on, slot } = insertion;
         if on == pe.out.rank {
             return self.lands(pe, journey, epoch, *slot, Vec::new());
         }

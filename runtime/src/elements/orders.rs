@@ -1,6 +1,6 @@
 //! Executes orders about an array from this and other PEs.
 
-use super::Elements;
+use super::{Elements, Insertion};
 use crate::array::{Chare, ChareOrder, ChareSlot, each_of};
 use crate::events::EventLog;
 use crate::location::{IN_TRANSIT, Known, Route};
@@ -82,7 +82,7 @@ impl<T: Chare> Elements<T> {
             }
             Order::Create { journey, on, slot } => {
                 pe.out.inserts(-1);
-                self.create(pe, journey, on, slot);
+                self.create(pe, Insertion { journey, on, slot });
             }
             Order::Met(rank) => self.met(pe, rank),
             Order::Visited(rank) => {
@@ -100,12 +100,15 @@ impl<T: Chare> Elements<T> {
         if let Some(directory) = &self.port.directory {
             directory.borrow_mut().located(rank, news);
         }
-        if let Some(at) = self.blocked_inserts.iter().position(|(_, _, slot)| slot.rank == rank)
+        let key = u64::from(rank);
+        if let Some(waiting) = self.blocked_inserts.get_mut(key)
             && let Some(epoch) = self.port.vacant(rank)
-            && self.late.get(u64::from(rank)).is_none()
+            && self.late.get(key).is_none()
+            && let Some(insertion) = waiting.pop_front()
         {
-            // Not `swap_remove`: those of one index begin in the order in which they came.
-            let insertion = self.blocked_inserts.remove(at);
+            if waiting.is_empty() {
+                self.blocked_inserts.remove(key);
+            }
             self.begins(pe, insertion, epoch);
         }
     }

@@ -41,15 +41,16 @@ impl<T: Chare> Elements<T> {
                 T::NAME
             ));
         }
-        if let Some((_, _, slot)) = self.blocked_inserts.first() {
-            let name = self.port.name(slot.rank);
+        if let Some(&rank) = self.blocked_inserts.sorted_keys().first() {
+            let name = self.port.name(rank as u32);
             return Err(format!(
                 "{name} was inserted while it exists, and the new one waits for the end of the old one and cannot be saved; \
                  end {name} before it is inserted again"
             ));
         }
-        let of_rank = |rank| self.early.get(u64::from(rank)).map(|all| (rank, all));
-        let early: Vec<(u32, &Vec<T::Msg>)> = self.early_ranks().into_iter().filter_map(of_rank).collect();
+        let of_key = |key| self.early.get(key).map(|all| (key as u32, all));
+        let early: Vec<(u32, &Vec<T::Msg>)> =
+            self.early.sorted_keys().into_iter().filter_map(of_key).collect();
         let rest = self.port.with_totals(|totals| {
             let rest = RestOf { early: &early, quiet: &*self.port.quiet.borrow(), totals };
             part.record(|bytes| codec::encode_into(&rest, bytes))
