@@ -71,7 +71,9 @@ impl<T> ViaBytes<T> for TryCopyArg<'_, T> {
 #[cold]
 pub fn copy_encoded<T: Chare>(msg: &T::Msg) -> T::Msg {
     let copied = codec::encode(msg).and_then(|bytes| codec::decode(&bytes));
-    copied.unwrap_or_else(|error| panic!("cannot copy a message to several elements: {error}"))
+    copied.unwrap_or_else(|error| {
+        panic!("{}", codec::not_decoded("the copy of a message to several elements", &error))
+    })
 }
 
 /// Takes the argument of an entry out of a callback, which holds an `Option` of it.

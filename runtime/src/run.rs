@@ -329,7 +329,7 @@ fn result<R: DeserializeOwned + 'static>(
         let decoded = codec::decode(bytes.map(Vec::as_slice).unwrap_or_default());
         return decoded
             .map(Box::new)
-            .map_err(|error| failed(format!("cannot decode the result of the run: {error}")));
+            .map_err(|error| failed(codec::not_decoded("the result of the run", &error)));
     }
     result.downcast().map_err(|_| failed("the result of the run has the wrong type".into()))
 }

@@ -93,7 +93,7 @@ impl<T: Chare> Port<T> {
         let mine = &mut partials[at];
         let agrees = mine.of.agrees(entry, &offered.to, offered.prefixes);
         if !agrees && let Some(offered) = first.take() {
-            self.disagrees(pe, mine, &by, offered);
+            return self.disagrees(pe, mine, &by, offered);
         }
         let Some(Offered { msg, prefixes, .. }) = first.take() else { return };
         drop(first);
@@ -139,14 +139,14 @@ impl<T: Chare> Port<T> {
         Partial { of, pieces: Pieces::default() }
     }
 
-    /// The contribution goes to other receivers than those before it.
+    /// Ends the run because the contribution goes to other receivers than those before it.
     #[cold]
     #[inline(never)]
-    fn disagrees(&self, pe: &PeCx, mine: &Partial<T::Msg>, by: &Contributor, offered: Offered<T::Msg>) -> ! {
+    fn disagrees(&self, pe: &PeCx, mine: &Partial<T::Msg>, by: &Contributor, offered: Offered<T::Msg>) {
         let entry = T::entry(&offered.msg) as u16;
         let mut other = Self::part(by, entry, &offered);
         other.pieces = Pieces::of(by.rank(), offered.msg);
-        panic!("{}", disagreement(&self.open(pe, mine), &self.open(pe, &other)))
+        pe.fail(disagreement(&self.open(pe, mine), &self.open(pe, &other)));
     }
 
     /// Sends everything collected to the parent in the tree.

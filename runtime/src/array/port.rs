@@ -359,7 +359,10 @@ impl<T: Chare> Port<T> {
         match codec::decode(bytes) {
             Ok(value) => Some(value),
             Err(error) => {
-                out.fail(format!("cannot decode a message to {} from another PE: {error}", T::NAME));
+                out.fail(codec::not_decoded(
+                    &format!("a message to {} or an element of it from another PE", T::NAME),
+                    &error,
+                ));
                 None
             }
         }

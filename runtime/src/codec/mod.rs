@@ -53,6 +53,14 @@ pub(crate) enum CodecError {
     },
 }
 
+/// The sentence for a value of the program that this run encoded and cannot decode.
+pub(crate) fn not_decoded(what: &str, error: &CodecError) -> String {
+    format!(
+        "cannot decode {what}: {error}; its bytes name no fields: leave out serde attributes that need names (`flatten`, `untagged`) or \
+         that write only some fields (`skip_serializing_if`)"
+    )
+}
+
 /// The program's `Serialize` or `Deserialize` is wrong.
 impl Classified for CodecError {
     fn fault(&self) -> Fault {

@@ -72,7 +72,7 @@ impl Parked {
         let closure: Closure = Box::new(move |pe, value| match value {
             Answer::Bytes(bytes) => match codec::decode(&bytes) {
                 Ok(value) => answer(pe, value),
-                Err(error) => pe.fail(format!("cannot decode the reply to a parked closure: {error}")),
+                Err(error) => pe.fail(codec::not_decoded("the reply to a parked closure", &error)),
             },
             Answer::Value(value) => match value.downcast() {
                 Ok(value) => answer(pe, *value),

@@ -313,3 +313,41 @@ fn a_destructor_that_panics_after_the_exit_fails_the_run() {
         }
     });
 }
+
+/// Its bytes do not say which variant it is.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Nameless {
+    Number(u32),
+    Text(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Reader {
+    done: Exit<u32>,
+}
+
+#[chare(index = Pe)]
+impl Reader {
+    #[entry]
+    fn read(&mut self, cx: &Cx<Self>, value: Nameless) {
+        let number = match value {
+            Nameless::Number(number) => number,
+            Nameless::Text(text) => text.len() as u32,
+        };
+        self.done.exit(cx, number);
+    }
+}
+
+#[test]
+fn a_message_that_cannot_be_decoded_names_the_array_and_the_remedy() {
+    for seed in 0..10 {
+        let failed = try_run(Config::simulated(2, seed), |pe, done| {
+            let readers = pe.array(Pe(2), |_| Reader { done });
+            pe.main(move |pe| readers.at(pe, Pe(1)).read(Nameless::Number(7)));
+        });
+        let error = failed.map(|report| report.result).expect_err("bytes have no names").to_string();
+        assert!(error.starts_with("cannot decode a message to Reader or an element of it"), "{error}");
+        assert!(error.contains("`untagged`"), "{error}");
+    }
+}
