@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::sync::Arc;
 
-/// An order about one array with messages `M` and slots `S`. What depends on neither has types of its own: the code of this type is
-/// compiled for each type of chares, and most of it for each field here.
+/// An order about one array with messages `M` and slots `S`. Content that depends on neither has types of its own, because the code that
+/// encodes this enum is compiled for each type of chares, and every field written here adds to it.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Order<M, S> {
     /// A message routed by a [`Directory`](crate::location::Directory).

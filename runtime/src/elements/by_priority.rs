@@ -1,5 +1,5 @@
-//! Messages that wait in the order of their priorities, of arrays where an entry has one. Callers that queue or take one ask for
-//! `T::PRIORITIZED` themselves, not by a function: only so the compiler leaves out the queue of other arrays.
+//! Messages that wait in the order of their priorities, of arrays where an entry has one. Callers that queue or take a message test
+//! `T::PRIORITIZED` in their own code: behind a function, the compiler would keep this queue for arrays without priorities, too.
 
 use super::Elements;
 use crate::array::Chare;
@@ -109,7 +109,7 @@ impl<T: Chare> Elements<T> {
 
     /// The priority of the next message or of the orders that wait.
     pub(super) fn first_priority(&mut self, pe: &PeCx) -> Option<i64> {
-        if !T::PRIORITIZED || pe.out.prioritized == 0 {
+        if !T::PRIORITIZED || !pe.out.has_priorities() {
             return None;
         }
         self.sort_local(pe);
