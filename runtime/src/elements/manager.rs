@@ -167,6 +167,13 @@ impl<T: Chare> Manager for Elements<T> {
         }
     }
 
+    fn has_own(&self) -> bool {
+        !self.batch.is_empty()
+            || T::PRIORITIZED && self.by_priority.len() > 0
+            || !self.port.local.borrow().is_empty()
+            || !self.port.orders.borrow().is_empty()
+    }
+
     fn queued(&self, pe: &PeCx) -> usize {
         let mail = self.port.shared.mail.messages(pe.out.local, Order::is_message);
         let orders = self.port.orders.borrow().iter().filter(|order| order.is_message()).count();

@@ -58,6 +58,8 @@ pub(crate) trait Manager {
     fn migrate(&mut self, pe: &PeCx, step: u32, rank: u32, to: u32) -> bool;
     /// Resumes the elements that wait for load-balancing steps up to `round`.
     fn resume(&mut self, pe: &PeCx, round: u32);
+    /// Whether messages or orders of this PE to itself wait.
+    fn has_own(&self) -> bool;
     /// The number of messages that are queued for elements on this PE.
     fn queued(&self, pe: &PeCx) -> usize;
     /// Adds what the elements wait for, and the messages that are queued for them.
@@ -433,11 +435,7 @@ impl<T: Chare> Elements<T> {
 
     /// Marks this array as queued if it has more to run.
     fn stay_queued(&self, pe: &PeCx) {
-        if !self.batch.is_empty()
-            || T::PRIORITIZED && self.by_priority.len() > 0
-            || !self.port.local.borrow().is_empty()
-            || !self.port.orders.borrow().is_empty()
-        {
+        if self.has_own() {
             pe.out.queue(self.port.bit);
         }
         pe.delivery.running.clear();

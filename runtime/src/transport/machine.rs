@@ -5,22 +5,21 @@
 //! So a message arrives at a PE whose clock is not past the arrival, unless the PE was busy. Events at the same time
 //! happen in the order of their causes, so the same seed gives the same run as long as work is charged.
 
+mod own;
 mod packets;
 
+use self::own::{priority, run_one};
 use self::packets::{Latencies, Packets};
 use super::simulated::Mailbag;
 use super::worker::BUSY;
 use crate::clock::{Clock, VirtualClock};
-use crate::elements::Held;
 use crate::node::{Failure, Node};
 use crate::options::{PeFailure, Simulation};
-use crate::pe::{ARRAY_BITS, PE_ORDERS, PacketCarrier as _, PeCx, array_bit};
+use crate::pe::{PacketCarrier as _, PeCx};
 use crate::pulse::RunningPe;
 use crate::quiescence::Quiet;
 use crate::report::{MachineReport, PeTime};
-use crate::scheduler::{
-    Built, first_by_priority, flush, found_quiet, receive, run_one_by_priority, run_queued,
-};
+use crate::scheduler::{Built, flush, found_quiet, receive};
 use crate::tracer::Log;
 use equipoise_model::table::seconds;
 use equipoise_network::models::{Events, Message, Network};
@@ -419,44 +418,6 @@ impl Scheduler<'_> {
 fn spend(clock: &Clock, seconds: f64) {
     if let Some(clock) = clock.simulated() {
         clock.spend(seconds);
-    }
-}
-
-/// The lowest priority of the messages of a PE to itself, of the arrays `queued`.
-fn priority(pe: &PeCx, managers: &[Held], queued: u64) -> i64 {
-    let first = first_by_priority(pe, managers, queued & pe.out.prioritized).map(|(priority, _)| priority);
-    let others = if queued & !pe.out.prioritized == 0 { None } else { Some(0) };
-    first.into_iter().chain(others).min().unwrap_or(0)
-}
-
-/// Runs one message or order of a PE to itself, of the arrays `queued`: by priority, and in round-robin order of the arrays
-/// among those without priorities. One array with priorities, whose first message is as urgent as theirs, is among them.
-fn run_one(pe: &PeCx, managers: &[Held], mut queued: u64, next: &mut u32) {
-    let others = queued & !pe.out.prioritized;
-    let first = first_by_priority(pe, managers, queued & pe.out.prioritized);
-    if let Some((priority, at)) = first {
-        let bit = array_bit(at as u16);
-        if priority < 0 || others == 0 {
-            if managers.len() <= ARRAY_BITS {
-                // No other array shares the bit, which is set again if the array has more.
-                pe.out.queued.set(pe.out.queued.get() & !bit);
-            }
-            return run_one_by_priority(pe, managers, at);
-        }
-        queued = if priority > 0 { others } else { others | bit };
-    }
-    let bit = (queued.rotate_right(*next).trailing_zeros() + *next) % 64;
-    *next = (bit + 1) % 64;
-    pe.out.queued.set(pe.out.queued.get() & !(1 << bit));
-    if 1 << bit == PE_ORDERS {
-        return run_queued(pe, managers, PE_ORDERS);
-    }
-    // Several arrays may share a bit.
-    for array in (bit as usize..managers.len()).step_by(ARRAY_BITS) {
-        match first {
-            Some((_, at)) if at == array => run_one_by_priority(pe, managers, at),
-            _ => managers[array].borrow_mut().one(pe),
-        }
     }
 }
 

@@ -373,6 +373,24 @@ fn endless_messages_of_priority_0_or_later_do_not_starve_others() {
 }
 
 #[test]
+fn endless_messages_of_later_priorities_do_not_starve_any_of_many_arrays() {
+    for config in [Config::threads(1), Config::on_machine("mesh:1", "ideal")] {
+        // One of 64 arrays shares the bit of the first one, which says whether they are queued.
+        for at in 0..64 {
+            equipoise::run(config.clone(), move |pe, done| {
+                let endless = pe.array((), |()| Endless { left: 0, done });
+                let others: Vec<_> =
+                    (0..64).map(|_| pe.array((), |()| Plain { left: Some(10), done })).collect();
+                pe.main(move |pe| {
+                    endless.at(pe, ()).again(1);
+                    others[at].at(pe, ()).again();
+                });
+            });
+        }
+    }
+}
+
+#[test]
 #[ignore = "slow"]
 fn all_of_it_at_full_size() {
     at_full_size(&[no_message_with_a_priority_is_lost_whatever_migrates]);

@@ -1,0 +1,62 @@
+//! Which message or order of a PE to itself a PE of a simulated machine takes.
+
+use crate::elements::Held;
+use crate::pe::{ARRAY_BITS, PE_ORDERS, PeCx, array_bit};
+use crate::scheduler::{bits, first_by_priority, run_one_by_priority, run_queued};
+
+/// The lowest priority of the messages of a PE to itself, of the arrays `queued`.
+pub(super) fn priority(pe: &PeCx, managers: &[Held], queued: u64) -> i64 {
+    let first = first_by_priority(pe, managers, queued & pe.out.prioritized).map(|(priority, _)| priority);
+    let others = if without_priorities(pe, managers, queued) == 0 { None } else { Some(0) };
+    first.into_iter().chain(others).min().unwrap_or(0)
+}
+
+/// Of the arrays `queued`, the bits of those without priorities. Where arrays share bits, the bit of an array with priorities is among
+/// them if an array without priorities has something to run.
+fn without_priorities(pe: &PeCx, managers: &[Held], queued: u64) -> u64 {
+    let others = queued & !pe.out.prioritized;
+    if managers.len() <= ARRAY_BITS {
+        return others;
+    }
+    let waits = |at: usize| {
+        let mut manager = managers[at].borrow_mut();
+        manager.has_own() && manager.first_priority(pe).is_none()
+    };
+    let shared =
+        bits(queued & pe.out.prioritized).filter(|&bit| (bit..managers.len()).step_by(ARRAY_BITS).any(waits));
+    shared.fold(others, |others, bit| others | 1 << bit)
+}
+
+/// Runs one message or order of a PE to itself, of the arrays `queued`: by priority, and in round-robin order of the arrays
+/// among those without priorities. One array with priorities, whose first message is as urgent as theirs, is among them.
+pub(super) fn run_one(pe: &PeCx, managers: &[Held], mut queued: u64, next: &mut u32) {
+    let others = without_priorities(pe, managers, queued);
+    let first = first_by_priority(pe, managers, queued & pe.out.prioritized);
+    if let Some((priority, at)) = first {
+        let bit = array_bit(at as u16);
+        if priority < 0 || others == 0 {
+            if managers.len() <= ARRAY_BITS {
+                // No other array shares the bit, which is set again if the array has more.
+                pe.out.queued.set(pe.out.queued.get() & !bit);
+            }
+            return run_one_by_priority(pe, managers, at);
+        }
+        queued = if priority > 0 { others } else { others | bit };
+    }
+    let bit = (queued.rotate_right(*next).trailing_zeros() + *next) % 64;
+    *next = (bit + 1) % 64;
+    pe.out.queued.set(pe.out.queued.get() & !(1 << bit));
+    if 1 << bit == PE_ORDERS {
+        return run_queued(pe, managers, PE_ORDERS);
+    }
+    // Several arrays may share a bit.
+    for array in (bit as usize..managers.len()).step_by(ARRAY_BITS) {
+        let priority = managers[array].borrow_mut().first_priority(pe);
+        match first {
+            // Less urgent than those without priorities, which share its bit.
+            _ if priority.is_some_and(|priority| priority > 0) => pe.out.queue(1 << bit),
+            Some((_, at)) if at == array => run_one_by_priority(pe, managers, at),
+            _ => managers[array].borrow_mut().one(pe),
+        }
+    }
+}
