@@ -151,10 +151,12 @@ impl Dump {
         };
         if let Some(Dump { steps, warnings, .. }) = &whole
             && steps.is_empty()
-            && !warnings.is_empty()
         {
-            let refused = Refused(format!("holds no steps: it {}; record it again", warnings.join("; ")));
-            return Err(DatabaseError::Refused { path: path.into(), refused });
+            let refused = match warnings.is_empty() {
+                true => "holds no steps; have the program dump at least one".into(),
+                false => format!("holds no steps: it {}; record it again", warnings.join("; ")),
+            };
+            return Err(DatabaseError::Refused { path: path.into(), refused: Refused(refused) });
         }
         let wanted = choose(&there, first, count)
             .map_err(|refused| DatabaseError::Steps { path: path.into(), refused })?;
@@ -311,12 +313,9 @@ fn steps_of_base(base: &Path) -> Result<Vec<u64>, DatabaseError> {
     Ok(steps)
 }
 
-/// Selects the steps of a replay among the existing steps `there`.
+/// Selects the steps of a replay among the existing steps `there`, of which there is at least one.
 fn choose(there: &[u64], first: Option<u64>, count: Option<u64>) -> Result<Vec<u64>, Refused> {
-    let Some(&earliest) = there.iter().min() else {
-        return Err(Refused("holds no steps; have the program dump at least one".into()));
-    };
-    let first = first.unwrap_or(earliest);
+    let first = first.or(there.iter().min().copied()).unwrap_or_default();
     let wanted = usize::try_from(count.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     let steps: Vec<u64> = there.iter().copied().filter(|&step| step >= first).take(wanted).collect();
     if !there.contains(&first) {

@@ -97,7 +97,9 @@ fn read_steps_selects_the_requested_steps() {
         check_error(read(None, Some(0)), &["0 steps were requested"]);
     }
     dump(&[]).write(&file).unwrap();
-    check_error(Dump::read_steps(&file, None, None), &["lb.db", "holds no steps"]);
+    let empty = Dump::read_steps(&file, None, None);
+    assert_eq!(empty.as_ref().map_err(|error| error.fault()).err(), Some(Fault::Input), "the file is at fault");
+    check_error(empty, &["lb.db", "holds no steps"]);
 }
 
 #[test]
