@@ -43,6 +43,9 @@ pub enum ReplayError {
     /// The given constraints are not about this database and machine.
     #[error(transparent)]
     Constraints(#[from] UnfitFlag),
+    /// The recorded constraints are not about this machine.
+    #[error(transparent)]
+    Recorded(#[from] StrategyError),
     /// The topology has another number of PEs than the database.
     #[error(
         "the database was recorded on {recorded} and the topology `{topology}` has {pes}; give a topology of {recorded}, \
@@ -106,6 +109,7 @@ impl Classified for ReplayError {
             | ReplayError::OtherPes { .. } => Fault::Usage,
             ReplayError::Strategy { error, .. } | ReplayError::Rejected { error, .. } => error.fault(),
             ReplayError::Constraints(error) => error.fault(),
+            ReplayError::Recorded(error) => error.fault(),
             ReplayError::Inconsistent { .. } | ReplayError::NoLaterStep => Fault::Input,
         }
     }

@@ -13,6 +13,7 @@ use equipoise_model::topology::{self, Flat, MAX_PES};
 use equipoise_model::{Database, Topology};
 
 use super::{Comparison, Predictions, Replay, ReplayError, replay};
+use crate::StrategyError;
 use crate::constrained::keep;
 use crate::descriptor::Choice;
 use crate::max_moves::MaxMoves;
@@ -135,6 +136,9 @@ impl Request {
         // For a machine with another number of PEs the replay is refused.
         if database.pes.len() == machine.pes() {
             self.constraints.clone().add_to(&mut database, &*machine)?;
+            // Those of flags are about this machine: what is wrong now was recorded.
+            let rules = database.constraints.rules(&database, &*machine);
+            rules.map_err(|reason| self.recorded_in_file(StrategyError::Constraints(reason)))?;
         }
         Ok((database, machine))
     }
@@ -143,11 +147,14 @@ impl Request {
     fn blaming_file(&self, error: ReplayError) -> ReplayError {
         match error {
             ReplayError::Strategy { name, step, error } if self.constraints.is_empty() => {
-                let error = error.of_recorded(&self.path.display().to_string());
-                ReplayError::Strategy { name, step, error }
+                ReplayError::Strategy { name, step, error: self.recorded_in_file(error) }
             }
             other => other,
         }
+    }
+
+    fn recorded_in_file(&self, error: StrategyError) -> StrategyError {
+        error.of_recorded(&self.path.display().to_string())
     }
 
     fn remapped(&self, database: Database) -> Result<Database, ReplayError> {

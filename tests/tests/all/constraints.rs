@@ -237,7 +237,8 @@ fn numbers_for_other_pes_are_the_fault_of_the_flag_or_of_the_file() {
             sandbox.put("ring.json", ring(&format!("{{{field}}}")));
             let output = sandbox.run(command);
             assert!(!output.stderr.contains("--m"), "{}", output.stderr);
-            output.failed(1, &["` has 3 numbers, and `flat:4` has 4 PEs; give one number per PE"]);
+            let recorded = "error: the constraints that `ring.json` has recorded cannot be kept: ";
+            output.failed(1, &[recorded, "` has 3 numbers, and `flat:4` has 4 PEs; give one number per PE"]);
         }
     }
 }
