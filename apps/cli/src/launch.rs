@@ -23,7 +23,7 @@ pub struct Args {
     processes: Option<u32>,
 
     /// The command, as in `mpirun -n 4 PROGRAM --transport mpi --checkpoint DIR --checkpoint-seconds 60`
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, required = true)]
     command: Vec<String>,
 }
 

@@ -41,6 +41,16 @@ fn a_program_that_dies_is_started_again_from_its_newest_checkpoint() {
     }
 }
 
+#[test]
+fn a_misspelt_flag_is_not_taken_for_the_command() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .run("launch --retry 5 -- true --checkpoint none")
+        .failed(2, &["unexpected argument '--retry' found", "'--retries'"]);
+    // Flags after the first word are those of the command, also without `--`.
+    sandbox.run("launch --retries 5 sh -c true --checkpoint none --retry 5").result();
+}
+
 /// The n-th start of a program, from 0, runs the n-th command of this script, and the last one for all others.
 fn script(commands: &[&str]) -> String {
     let cases: String = (0..).zip(commands).map(|(at, command)| format!("{at}) {command} ;;\n")).collect();
