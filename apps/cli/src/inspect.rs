@@ -311,7 +311,7 @@ impl Inspection {
             ("database", what.to_string()),
             ("program", known(&self.program)),
             ("topology", known(&self.topology)),
-            ("steps", numbers.join(", ")),
+            (if numbers.len() == 1 { "step" } else { "steps" }, numbers.join(", ")),
         ]);
         match self.steps.as_slice() {
             [only] => format!("{head}\n{}", only.text(unit)),
