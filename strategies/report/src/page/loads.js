@@ -9,26 +9,26 @@ function heaviest(placement) {
   });
   return lists;
 }
-/** Objects with their loads. */
-const objectLoads = (objects, between) => objects.map((i) => objectName(i) + between + loadText(data.objects.load_seconds[i]));
+const loadOf = (i) => data.objects.load_seconds[i];
+const objectLoads = (objects, between) => objects.map((i) => objectName(i) + between + loadText(loadOf(i)));
 const backgroundOf = (pe) => data.pes.background_seconds[pe] || 0;
 const hasBackground = () => largest(data.pes.background_seconds) > 0;
 /** Whether the lower bound differs from the average, so that it has a line of its own. */
 const isBoundShown = ({ metrics }) => loadText(metrics.lower_bound_seconds) !== loadText(metrics.average_load_seconds);
-/** Bars of the loads of PEs in this order. */
-function loadPicture(it, name, order, top) {
+function loadPicture(it, name, top) {
   const { average_load_seconds: average, lower_bound_seconds: bound, max_load_seconds: most } = it.metrics;
   const wide = 560 - margin, heavy = heaviest(it), y = (load) => 280 - 270 * load / top;
   const marks = [[y(top) / 281, loadText(top)], [y(average) / 281, loadText(average)], [1, "0"]];
+  const order = [...it.load_seconds.keys()];
+  if (sorted) order.sort((a, b) => it.load_seconds[b] - it.load_seconds[a]);
   const draw = (context) => {
+    const ink = variable(it === before() ? "--before" : "--after"), orange = variable("--mark");
     for (const { item: pe, x, width } of visibleBars(order, wide, (pe) => it.load_seconds[pe])) {
       const load = it.load_seconds[pe], background = Math.min(load, backgroundOf(pe));
-      context.fillStyle = variable(it === before() ? "--before" : "--after");
-      context.fillRect(x, y(load), width, 280 - y(load));
-      context.fillStyle = variable("--mark");
+      fill(context, ink, [x, y(load), width, 280 - y(load)]);
       // At least one pixel, so that a small background is seen.
-      const orange = background > 0 ? Math.min(y(background), 279) : 280;
-      context.fillRect(x, orange, width, 280 - orange);
+      const high = background && Math.max(1, 280 - y(background));
+      fill(context, orange, [x, 280 - high, width, high]);
     }
     context.strokeStyle = variable("--text");
     for (const [load, dash] of [[average, []], ...(isBoundShown(it) ? [[bound, [6, 4]]] : [])]) {
@@ -43,43 +43,53 @@ function loadPicture(it, name, order, top) {
     const pe = order[place], background = backgroundOf(pe) ? `, background ${loadText(backgroundOf(pe))}` : "";
     return `${peName(pe)}: ${loadText(it.load_seconds[pe])}${background}\n${objectLoads(heavy[pe], ": ").join("\n")}`;
   };
-  const label = `Load of ${order.length} PEs${name && ` ${name}`}: largest ${loadText(most)}, average ${loadText(average)}`;
-  return make("div", {}, make("h3", {}, headed(name, `largest load ${loadText(most)}, max/avg ${(1 + it.metrics.imbalance).toFixed(3)}`)),
-    plot(label, [head, wide, 281], [order.length, 1], [middles(order.length, (at) => order[at]), marks], draw, at),
-    axis(`${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`));
+  const pes = `${order.length} PEs${name && ` ${name}`}`;
+  const label = `Load of ${pes}: largest ${loadText(most)}, average ${loadText(average)}`;
+  const labels = [middles(order.length, (at) => order[at]), marks];
+  return [plot(label, [head, wide, 281], [order.length, 1], labels, draw, at),
+    axis(`${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`)];
 }
-/** The loads of PEs and their heaviest objects as a table. */
 function loadTable() {
   const heavy = heaviest(after());
-  const heads = ["PE", ...pair().map(([, name]) => `load ${name}`), hasBackground() && "background", `heaviest objects ${pair().at(-1)[1]}`];
-  const rows = data.pes.nodes.map((_, pe) => [cell(pe, peName), ...pair().map(([it]) => cell(it.load_seconds[pe], loadText)),
-    cell(backgroundOf(pe), loadText), objectLoads(heavy[pe], " ").join(", ")]);
-  return make("div", { class: "words" }, table("loads", heads, rows));
+  return make("div", { class: "words" }, table("loads", [
+    ["PE", (pe) => pe, peName],
+    ...pair().map(([it, name]) => [`load ${name}`, (pe) => it.load_seconds[pe], loadText]),
+    hasBackground() && ["background", backgroundOf, loadText],
+    [`heaviest objects ${pair().at(-1)[1]}`, (pe) => objectLoads(heavy[pe], " ").join(", ")],
+  ], [...data.pes.nodes.keys()]));
 }
 const loads = {
   id: "loads", title: "Loads",
-  // Tasks without weights that are alone on their PEs have nothing to show.
-  exists: () => data.placements.some((it) => largest(it.load_seconds) > (data.weights && data.objects.load_seconds.every((load) => load === 1) ? 1 : 0)),
-  draw(section) {
-    const toggle = make("input", { type: "checkbox", "aria-label": "Sorted by load", onchange: (event) => { sorted = event.target.checked; redraw(); } });
-    toggle.checked = sorted;
-    const top = Math.max(...pair().map(([it]) => largest(it.load_seconds)));
-    const order = (it) => {
-      const pes = [...it.load_seconds.keys()];
-      return sorted ? pes.sort((a, b) => it.load_seconds[b] - it.load_seconds[a]) : pes;
+  exists() {
+    // Tasks without weights that are alone on their PEs have nothing to show.
+    const least = data.weights && data.objects.load_seconds.every((load) => load === 1) ? 1 : 0;
+    return data.placements.some((it) => largest(it.load_seconds) > least);
+  },
+  draw() {
+    const onchange = (event) => {
+      sorted = event.target.checked;
+      redraw();
     };
+    const toggle = make("input", { type: "checkbox", "aria-label": "Sorted by load", checked: sorted, onchange });
+    const top = Math.max(...pair().map(([it]) => largest(it.load_seconds)));
+    const mostText = ({ metrics: { max_load_seconds: most, imbalance } }) =>
+      `largest load ${loadText(most)}, max/avg ${ratioText(1 + imbalance)}`;
     const { average_load_seconds: average, lower_bound_seconds: bound } = before().metrics;
     const ofBound = isBoundShown(before()) ? `Dashed line: lower bound of the largest load (${loadText(bound)}).`
       : "It is also the lower bound of the largest load.";
-    section.append(make("label", {}, toggle, " sorted by load (else in the order of PE numbers)"),
-      sideBySide((it, name) => loadPicture(it, name, order(it), top)),
-      note(`Solid line: average (${loadText(average)}). ${ofBound}${hasBackground() ? " Orange: background." : ""}`),
-      make("p", { class: "note hint" }, "Point at a PE to see its heaviest objects."), asText("Loads as a table", loadTable));
     const heaviestPe = (it) => heaviestOf(it.load_seconds, (pe) => `PE ${pe}`);
     const most = compared((it) => `${loadText(it.metrics.max_load_seconds)} (${heaviestPe(it)})`);
     const countAbove = (it) => it.load_seconds.filter((load) => load > 1.05 * it.metrics.average_load_seconds).length;
     const above = compared((it, k) => `${countAbove(it)}${k ? "" : ` of ${countText(peCount(), "PE")}`}`);
-    const computed = data.run_steps.length && state.after ? ` Loads with ${after().name} are computed from those before the step.` : "";
-    return `Largest load: ${most}. More than 5 % above the average: ${above}.${computed}`;
+    const computed = data.run_steps.length && state.after
+      ? ` Loads with ${after().name} are computed from those before the step.` : "";
+    return [
+      `Largest load: ${most}. More than 5 % above the average: ${above}.${computed}`,
+      make("label", {}, toggle, " sorted by load (else in the order of PE numbers)"),
+      sideBySide(mostText, (it, name) => loadPicture(it, name, top)),
+      note(`Solid line: average (${loadText(average)}). ${ofBound}${hasBackground() ? " Orange: background." : ""}`),
+      make("p", { class: "note hint" }, "Point at a PE to see its heaviest objects."),
+      asText("Loads as a table", loadTable),
+    ];
   },
 };

@@ -6,19 +6,19 @@ const stepName = () => data.step === null ? "" : ` at step ${data.step}`;
 /** The panels that have something to show; known once the data is. */
 let shown = [];
 
-/** Draws a panel into its section; the first sentence of a panel says in words what it shows. */
+/** The section of a panel: a sentence that says what the panel shows, and its parts. */
 function drawPanel(panel) {
-  const section = make("section", { id: `panel-${panel.id}`, role: "tabpanel", "aria-label": panel.title }, make("h2", {}, panel.title + (ofStep.has(panel) ? stepName() : "")));
-  const sentence = make("p", {});
-  section.append(sentence);
+  const title = panel.title + (ofStep.has(panel) ? stepName() : "");
+  const section = (sentence, ...parts) => make("section",
+    { id: `panel-${panel.id}`, role: "tabpanel", "aria-label": panel.title },
+    make("h2", {}, title), make("p", {}, sentence), ...parts);
   try {
-    sentence.textContent = panel.draw(section);
+    return section(...panel.draw());
   } catch (error) {
     // The other panels can still be read.
     document.body.dataset.error = String(error);
-    sentence.textContent = `This panel cannot be shown: ${error}.`;
+    return section(`This panel cannot be shown: ${error}.`);
   }
-  return section;
 }
 
 /** A name by which a control is found again after its panel was drawn anew. */
@@ -29,10 +29,11 @@ function redraw() {
   tip();
   darkest = Number(variable("--darkest"));
   const holder = document.getElementById("panels"), active = document.activeElement;
-  const focused = holder.contains(active) ? controlKey(active) : "";
-  const chosen = state.panel === "all" ? shown : shown.filter((panel) => panel.id === state.panel);
+  const focused = holder.contains(active) && controlKey(active);
+  const chosen = shown.filter((panel) => ["all", panel.id].includes(state.panel));
   holder.replaceChildren(...chosen.map(drawPanel));
-  if (focused) [...holder.querySelectorAll("button, input, select, summary, canvas")].find((element) => controlKey(element) === focused)?.focus();
+  const controls = focused ? [...holder.querySelectorAll("button, input, select, summary, canvas")] : [];
+  controls.find((element) => controlKey(element) === focused)?.focus();
   document.querySelectorAll("nav button").forEach((button) => {
     const isOpen = button.id === `tab-${state.panel}`;
     button.setAttribute("aria-selected", isOpen);
@@ -47,9 +48,8 @@ function redraw() {
 }
 /** Writes what is shown into the address, which can be sent to others. */
 function writeAddress() {
-  const { strategy } = document.body.dataset;
-  const address = new URLSearchParams({ panel: state.panel, ...(strategy && { strategy }), ...(state.theme && { theme: state.theme }), ...(wanted && { object: wanted }) });
-  history.replaceState(null, "", `#${address}`);
+  const values = { panel: state.panel, strategy: document.body.dataset.strategy, theme: state.theme, object: wanted };
+  history.replaceState(null, "", `#${new URLSearchParams(Object.entries(values).filter(([, value]) => value))}`);
 }
 function choose(placement) { state.after = placement; redraw(); }
 function show(panel) {
@@ -65,13 +65,14 @@ function readAddress() {
   const strategy = address.get("strategy"), named = data.placements.findIndex((it) => it.name === strategy);
   state.after = named >= 0 ? named : data.recommended ?? Math.max(0, data.placements.length - 1);
   const panel = (address.get("panel") || "").toLowerCase();
-  const isNamed = (it) => [it.id, it.title.toLowerCase()].includes(panel);
-  const found = shown.find(isNamed), empty = panels.find((it) => isNamed(it) && it !== found);
-  state.panel = panel === "all" ? panel : (found || shown[0]).id;
-  const why = empty && empty.lacks ? ` ${empty.lacks}` : "";
-  const wrong = panel === "all" || found || !panel ? "" : empty ? `This report has nothing for the panel ${empty.title}.${why}` : `There is no panel ${panel}.`;
-  const unknown = strategy && named < 0 ? `There is no strategy ${strategy}.` : "";
-  document.getElementById("wrong").textContent = [wrong && `${wrong} There are ${shown.map((it) => it.title).join(", ")}.`, unknown].filter(Boolean).join(" ");
+  const known = panels.find((it) => [it.id, it.title.toLowerCase()].includes(panel)), wrong = [];
+  state.panel = panel === "all" ? panel : (shown.includes(known) ? known : shown[0]).id;
+  if (panel && panel !== "all" && !shown.includes(known)) {
+    wrong.push(known ? `This report has nothing for the panel ${known.title}.` : `There is no panel ${panel}.`);
+    wrong.push(known?.lacks, `There are ${shown.map((it) => it.title).join(", ")}.`);
+  }
+  if (strategy && named < 0) wrong.push(`There is no strategy ${strategy}.`);
+  document.getElementById("wrong").textContent = wrong.filter(Boolean).join(" ");
   wanted = address.get("object") || "";
   state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";
   applyTheme();
@@ -94,7 +95,8 @@ async function start() {
     }
   });
   readAddress();
-  const tab = (id, title) => make("button", { id: `tab-${id}`, role: "tab", "aria-controls": "panels", onclick: () => show(id) }, title);
+  const tab = (id, title) =>
+    make("button", { id: `tab-${id}`, role: "tab", "aria-controls": "panels", onclick: () => show(id) }, title);
   document.getElementById("tabs").append(...shown.map((panel) => tab(panel.id, panel.title)), tab("all", "All"));
   document.getElementById("tabs").addEventListener("keydown", (event) => {
     const all = [...event.currentTarget.children], at = all.indexOf(document.activeElement), n = all.length;
@@ -103,8 +105,9 @@ async function start() {
     next?.click();
   });
   if (data.placements.length > 1) {
-    const options = data.placements.map((it, i) => make("option", { value: i }, i ? it.name : "no other placement"));
-    document.getElementById("choice").append(`Compared: ${nameBefore()} and `, make("select", { "aria-label": "Compared strategy", onchange: (event) => choose(Number(event.target.value)) }, ...options), stepName());
+    const names = data.placements.map((it, i) => i ? it.name : "no other placement");
+    const strategies = select("Compared strategy", names, state.after, choose);
+    document.getElementById("choice").append(`Compared: ${nameBefore()} and `, strategies, stepName());
   }
   let usual = state.panel;
   // Paper is white, and has no tabs.
@@ -125,5 +128,6 @@ async function start() {
 addEventListener("error", (event) => { document.body.dataset.error = event.message; });
 start().catch((error) => {
   document.body.dataset.error = String(error);
-  document.getElementById("lead").textContent = `The report cannot be shown: ${error}. Open it in a browser of 2023 or later.`;
+  const text = `The report cannot be shown: ${error}. Open it in a browser of 2023 or later.`;
+  document.getElementById("lead").textContent = text;
 });

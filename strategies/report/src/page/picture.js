@@ -10,15 +10,17 @@ function tip(place, text = "") {
 }
 
 /**
- * A canvas of `width` x `height` pixels that is drawn by `draw(context)`, with at least two pixels for each of them, for sharp prints. `cells` has
- * the left and upper border of its first cell, the width and height of each, and the numbers of columns and rows; `at(column, row)` is the text
- * of a cell. Arrow keys move a frame from cell to cell, and skip those without text.
+ * A canvas of `width` x `height` pixels that `draw(context)` draws, with at least two pixels for each for sharp prints.
+ * The last argument has the left and upper border of the first cell, the width and height of a cell, and the numbers of
+ * columns and rows. `at(column, row)` is the text of a cell. Arrow keys move a frame to cells with a text.
  */
 function picture(width, height, label, draw, at, [left, above, wide, high, columns, rows]) {
   const sharp = Math.max(2, Math.ceil(devicePixelRatio || 1));
-  const canvas = make("canvas", { width: width * sharp, height: height * sharp, role: "application", "aria-roledescription": "picture",
-    "aria-label": `${label}. Arrow keys move from cell to cell.`, tabindex: 0, style: `width: ${width}px` });
-  const context = canvas.getContext("2d"), said = (column, row) => column >= 0 && row >= 0 && column < columns && row < rows ? at(column, row) : "";
+  const canvas = make("canvas", { width: width * sharp, height: height * sharp, style: `width: ${width}px`, tabindex: 0,
+    role: "application", "aria-roledescription": "picture",
+    "aria-label": `${label}. Arrow keys move from cell to cell.` });
+  const context = canvas.getContext("2d");
+  const said = (column, row) => column >= 0 && row >= 0 && column < columns && row < rows ? at(column, row) : "";
   let cursor = null;
   canvas.paint = () => {
     context.setTransform(sharp, 0, 0, sharp, 0, 0);
@@ -38,7 +40,8 @@ function picture(width, height, label, draw, at, [left, above, wide, high, colum
   };
   canvas.addEventListener("pointermove", (event) => {
     const box = canvas.getBoundingClientRect(), scale = width / box.width;
-    tip(event, said(Math.floor(((event.clientX - box.left) * scale - left) / wide), Math.floor(((event.clientY - box.top) * scale - above) / high)));
+    const x = (event.clientX - box.left) * scale, y = (event.clientY - box.top) * scale;
+    tip(event, said(Math.floor((x - left) / wide), Math.floor((y - above) / high)));
   });
   canvas.addEventListener("pointerleave", () => tip());
   canvas.addEventListener("blur", leave);
@@ -55,7 +58,8 @@ function picture(width, height, label, draw, at, [left, above, wide, high, colum
     if (said(...next) || !cursor) cursor = next;
     canvas.paint();
     const box = canvas.getBoundingClientRect(), scale = box.width / width, text = said(...cursor);
-    tip({ clientX: box.left + (left + (cursor[0] + 0.5) * wide) * scale, clientY: box.top + (above + (cursor[1] + 0.5) * high) * scale }, text);
+    const x = left + (cursor[0] + 0.5) * wide, y = above + (cursor[1] + 0.5) * high;
+    tip({ clientX: box.left + x * scale, clientY: box.top + y * scale }, text);
     // The text follows the mouse in silence, but keys have it read aloud.
     document.getElementById("said").textContent = text;
   });
@@ -66,51 +70,54 @@ function picture(width, height, label, draw, at, [left, above, wide, high, colum
 const margin = 44;
 /** The space of the labels above a picture of PEs. */
 const head = 20;
-/**
- * A picture with labels of its columns and rows, which are to the left of it and `above` it. `draw(context)` begins at its left and upper
- * border, and fills `wide` x `high` pixels.
- */
+/** A picture of `wide` x `high` pixels, where `draw(context)` begins, with labels to the left of it and `above` it. */
 function plot(label, [above, wide, high], [columns, rows], [columnLabels, rowLabels], draw, at) {
   const whole = (context) => {
     labelAxes(context, [margin, above, wide, high], columnLabels, rowLabels);
     context.translate(margin, above);
     draw(context);
   };
-  return picture(margin + wide, above + high, label, whole, at, [margin, above, wide / columns, high / rows, columns, rows]);
+  const cells = [margin, above, wide / columns, high / rows, columns, rows];
+  return picture(margin + wide, above + high, label, whole, at, cells);
 }
 /** Lines over pictures that are light or dark. */
 const faint = "rgba(128,128,128,0.45)";
 /**
- * A square with the value of each pair of a row and a column. `part` is where a value is on the colour map; zeros have no colour. `lines`
- * are places, as parts of the size, and colours.
+ * A square of values by row and column. `part` is where a value is on the colour map; zeros have no colour. `lines` are
+ * places, as parts of the size, and colours.
  */
 function matrixPlot(label, size, values, [columns, rows], labels, part, lines, say) {
   const value = (column, row) => values[row * columns + column];
   const draw = (context) => {
-    paintCells(context, size, size, columns, rows, (column, row) => value(column, row) && colour("viridis", part(value(column, row))));
+    const paint = (column, row) => value(column, row) && colour("viridis", part(value(column, row)));
+    paintCells(context, size, size, columns, rows, paint);
     for (const [place, ink] of lines) {
-      context.fillStyle = ink;
       // On whole pixels, so that equal lines look equal.
-      context.fillRect(Math.round(place * size), 0, 1, size);
-      context.fillRect(0, Math.round(place * size), size, 1);
+      fill(context, ink, [Math.round(place * size), 0, 1, size]);
+      fill(context, ink, [0, Math.round(place * size), size, 1]);
     }
   };
-  return plot(label, [margin, size, size], [columns, rows], labels, draw, (column, row) => say(row, column, value(column, row)));
+  const at = (column, row) => say(row, column, value(column, row));
+  return plot(label, [margin, size, size], [columns, rows], labels, draw, at);
 }
-/** Sets the colour and the size of texts. */
 function writeIn(context, ink, pixels) {
   context.fillStyle = variable(ink);
   context.font = `${pixels}px system-ui, sans-serif`;
 }
+function fill(context, ink, box) {
+  context.fillStyle = ink;
+  context.fillRect(...box);
+}
 /**
- * The bars of items in a picture that is `whole` pixels wide. `place(item, at)` is where a bar begins, and its width; else all are equally
- * wide. Where they are narrower than half a pixel, only the largest of those within it is drawn.
+ * The bars of items in a picture of `whole` pixels. `place(item, at)` is where a bar begins, and its width; else all
+ * are equally wide. Of bars that are narrower than half a pixel, only the largest within it is drawn.
  */
 function visibleBars(items, whole, value, place = (_, at) => [at * (whole / items.length), whole / items.length]) {
   const bars = new Map();
   items.forEach((item, at) => {
     const [begin, wide] = place(item, at), x = wide < 0.5 ? Math.floor(2 * begin) / 2 : begin;
-    if (!bars.has(x) || value(item) > value(bars.get(x).item)) bars.set(x, { item, x, width: Math.max(0.5, wide - (wide > 4 ? 1 : 0)) });
+    const width = Math.max(0.5, wide - (wide > 4 ? 1 : 0));
+    if (!bars.has(x) || value(item) > value(bars.get(x).item)) bars.set(x, { item, x, width });
   });
   return [...bars.values()];
 }
@@ -123,16 +130,13 @@ function roundStep(least) {
 const middles = (n, name) => Array.from({ length: n }, (_, i) => [(i + 0.5) / n, String(name(i))]);
 /** The first and the last of `n` that are in a bin. */
 const spanOf = (n, bin, bins) => [Math.ceil(bin * n / bins), Math.ceil((bin + 1) * n / bins) - 1];
-/** Of marks that are equally far apart, if they are closer together than `space`: every second, fifth, tenth, .. one. Other marks are all kept. */
+/** Of marks with equal gaps smaller than `space`, every second, fifth, tenth, .. one. Other marks are all kept. */
 function sparse(marks, space) {
   const gaps = marks.slice(1).map(([part], i) => part - marks[i][0]);
   const least = gaps.reduce((a, b) => Math.min(a, b), 1), step = Math.max(1, roundStep(space / least));
   return largest(gaps) > 1.001 * least ? marks : marks.filter((_, i) => i % step === 0);
 }
-/**
- * Labels of the columns and rows of a picture that is `wide` and `high` pixels, whose left and upper border is at `left` and `above`. Marks
- * are places, as parts of its width or height, and texts. Those without space are left out.
- */
+/** Labels of columns and rows: places, as parts of the width or height, and texts. Those without space are left out. */
 function labelAxes(context, [left, above, wide, high], columns, rows) {
   writeIn(context, "--dim", 11);
   const width = (text) => context.measureText(text).width;
@@ -142,15 +146,19 @@ function labelAxes(context, [left, above, wide, high], columns, rows) {
     // Texts are measured only where there may be space, because there may be thousands.
     if (left + part * wide < right) continue;
     const x = Math.min(left + part * wide - width(text) / 2, left + wide - width(text));
-    if (x >= right) { context.fillText(text, x, above - 6); right = x + width(text) + 8; }
+    if (x < right) continue;
+    context.fillText(text, x, above - 6);
+    right = x + width(text) + 8;
   }
   for (const [part, text] of sparse(rows, 14 / Math.max(high, 1))) {
     const y = Math.min(above + part * high + 4, above + high);
-    if (y >= below) { context.fillText(text, Math.max(0, left - 6 - width(text)), y); below = y + 14; }
+    if (y < below) continue;
+    context.fillText(text, Math.max(0, left - 6 - width(text)), y);
+    below = y + 14;
   }
 }
 
-/** Draws a matrix of `columns` x `rows` pixels, whose colours `paint(column, row)` returns, to the whole of a canvas. */
+/** Draws a matrix of `columns` x `rows` cells, whose colours `paint(column, row)` returns. */
 function paintCells(context, width, height, columns, rows, paint) {
   const small = make("canvas", { width: columns, height: rows }).getContext("2d");
   const image = small.createImageData(columns, rows);
@@ -165,14 +173,10 @@ function paintCells(context, width, height, columns, rows, paint) {
   context.drawImage(small.canvas, 0, 0, width, height);
 }
 
-let legends = 0;
 /** The scale of a colour map: a bar with its ends. */
 function legend(map, low, high, title) {
-  const stops = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((i) => `<stop offset="${i / 8}" stop-color="${css(map, i / 8)}"/>`).join("");
-  const id = `legend-${legends++}`;
-  const bar = svg(300, 46, `Colours: ${title}, from ${low} to ${high}`,
-    `<defs><linearGradient id="${id}">${stops}</linearGradient></defs><text x="0" y="11">${safe(title)}</text>` +
-    `<rect y="16" width="220" height="12" fill="url(#${id})"/><text x="0" y="42">${safe(low)}</text><text x="220" y="42" text-anchor="end">${safe(high)}</text>`);
-  bar.className = "legend";
-  return bar;
+  const stops = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((i) => css(map, i / 8)).join();
+  const bar = make("div", { style: `background: linear-gradient(90deg, ${stops})` });
+  return make("div", { class: "legend", role: "img", "aria-label": `Colours: ${title}, from ${low} to ${high}` },
+    make("span", {}, title), bar, make("span", {}, low), make("span", {}, high));
 }

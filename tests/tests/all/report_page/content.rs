@@ -244,7 +244,7 @@ fn the_reasons_of_moves_follow_from_the_loads() {
     let heaviest = after.iter().copied().fold(0.0, f64::max);
     let hops = &shown["placements"][1]["hop_bytes_by_move"];
     let all = tab.value(
-        "movedObjects(before(), after()).map((i) => { \
+        "movedObjects().map((i) => { \
          const it = document.querySelector('input[type=search]'); it.value = objectName(i); it.dispatchEvent(new Event('input')); \
          const list = document.querySelector('.moving'), cells = [...list.querySelector('tbody tr').cells].map((it) => it.textContent); \
          return [i, before().pe_of[i], list.previousElementSibling.textContent, cells[4], cells.at(-1)]; })",
