@@ -98,7 +98,11 @@ fn read_steps_selects_the_requested_steps() {
     }
     dump(&[]).write(&file).unwrap();
     let empty = Dump::read_steps(&file, None, None);
-    assert_eq!(empty.as_ref().map_err(|error| error.fault()).err(), Some(Fault::Input), "the file is at fault");
+    assert_eq!(
+        empty.as_ref().map_err(|error| error.fault()).err(),
+        Some(Fault::Input),
+        "the file is at fault"
+    );
     check_error(empty, &["lb.db", "holds no steps"]);
 }
 
