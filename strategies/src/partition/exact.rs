@@ -42,7 +42,7 @@ impl FromStr for Partitioner {
 }
 
 /// The part of every vertex. Part `i` weighs at most `rooms[i]`, as far as the weights allow, and exactly `rooms[i]` if
-/// all weights are 1 and the rooms sum to the number of vertices. The best of the [`orders`] of the parts.
+/// all weights are 1 and the rooms sum to the number of vertices. Parts of different sizes are tried in several orders.
 ///
 /// # Errors
 /// When the partitioner fails.
