@@ -58,7 +58,11 @@ pub fn partition(
 ) -> Result<Vec<u32>, StrategyError> {
     assert_eq!(weights.len(), graph.vertices(), "every vertex has a weight");
     assert!(!rooms.is_empty() || weights.is_empty(), "vertices need at least one part");
-    let found = orders(rooms).into_par_iter().map(|order| {
+    let orders = orders(rooms);
+    if orders.len() == 1 {
+        return partition_in_order(graph, weights, rooms, partitioner, seed);
+    }
+    let found = orders.into_par_iter().map(|order| {
         let ordered: Vec<u64> = order.iter().map(|&part| rooms[part as usize]).collect();
         let mut part_of = partition_in_order(graph, weights, &ordered, partitioner, seed)?;
         part_of.iter_mut().for_each(|part| *part = order[*part as usize]);

@@ -50,11 +50,13 @@ pub(super) fn run_one(pe: &PeCx, managers: &[Held], mut queued: u64, next: &mut 
         return run_queued(pe, managers, PE_ORDERS);
     }
     // Several arrays may share a bit.
+    let is_shared = managers.len() > ARRAY_BITS;
+    let is_less_urgent =
+        |array: usize| managers[array].borrow_mut().first_priority(pe).is_some_and(|priority| priority > 0);
     for array in (bit as usize..managers.len()).step_by(ARRAY_BITS) {
-        let priority = managers[array].borrow_mut().first_priority(pe);
         match first {
             // Less urgent than those without priorities, which share its bit.
-            _ if priority.is_some_and(|priority| priority > 0) => pe.out.queue(1 << bit),
+            _ if is_shared && is_less_urgent(array) => pe.out.queue(1 << bit),
             Some((_, at)) if at == array => run_one_by_priority(pe, managers, at),
             _ => managers[array].borrow_mut().one(pe),
         }
