@@ -407,6 +407,43 @@ fn an_insertion_does_not_overtake_one_that_waits_for_the_news_of_an_end() {
     assert_eq!(report.expect("the run exits").result, 1);
 }
 
+/// Inserts elements at its own index, away from its home, which does not know whether it ends; but it does not.
+#[derive(Serialize, Deserialize)]
+struct Immortal;
+
+#[chare(index = [i32; 1])]
+impl Immortal {
+    #[entry]
+    fn leave(&mut self, cx: &Cx<Self>, times: u32) {
+        cx.migrate(Pe(1));
+        cx.peer(cx.index()).insert(times);
+    }
+
+    #[entry]
+    fn insert(&mut self, cx: &Cx<Self>, times: u32) {
+        for _ in 0..times {
+            cx.array().insert(cx, cx.index(), Immortal);
+        }
+    }
+}
+
+#[test]
+fn a_run_at_rest_names_the_insertions_that_wait_for_the_end_of_an_element() {
+    for (times, sentence) in [
+        (1, "the inserted Immortal[0] waits for the end of Immortal[0], which exists already"),
+        (3, "3 inserted elements Immortal[0] wait for the end of Immortal[0], which exists already"),
+    ] {
+        for config in [Config::threads(2), Config::simulated(2, 5)] {
+            let report = try_run(config, |pe, _: Exit<()>| {
+                let all = pe.array([2], |_| Immortal);
+                pe.main(move |pe| all.at(pe, [0]).leave(times));
+            });
+            let error = report.map(|_| ()).expect_err("nothing ends the element").to_string();
+            assert!(error.contains(sentence), "{error}");
+        }
+    }
+}
+
 #[test]
 #[ignore = "slow"]
 fn all_of_it_at_full_size() {

@@ -172,7 +172,7 @@ fn some_readers_end_with_a_sentence_when_memory_is_short() {
 #[test]
 #[ignore = "slow"]
 fn every_reader_ends_with_a_sentence_at_many_limits() {
-    let limits: Vec<u32> = (LEAST..72_000).step_by(6_000).chain((72_000..300_000).step_by(60_000)).collect();
+    let limits: Vec<u32> = (LEAST..72_000).step_by(12_000).chain((72_000..300_000).step_by(60_000)).collect();
     give_inputs_to_readers(1, &limits, 24 << 20);
 }
 
@@ -205,7 +205,7 @@ fn large_files_end_with_a_sentence_when_memory_is_short() {
 #[test]
 #[ignore = "slow"]
 fn larger_files_end_with_a_sentence_at_many_limits() {
-    let limits: Vec<u32> = (LEAST..600_000).step_by(15_000).chain([1_500_000]).collect();
+    let limits: Vec<u32> = (LEAST..600_000).step_by(30_000).chain([1_500_000]).collect();
     read_large_files(1, 400, &limits);
 }
 

@@ -65,7 +65,7 @@ struct Sized {
 }
 
 fn leanmd(options: &Options) -> Result<FigureResult, Failure> {
-    let sizes = options.choose(&[1000, 2000, 4000], &[100, 250]);
+    let sizes = options.choose(&[1000, 2000, 4000], &[100]);
     let (before, after) = if options.small { (3, 1) } else { (10, 3) };
     let all = options.sweep(sizes.iter().copied(), |particles| {
         let plan = Plan {
