@@ -175,6 +175,12 @@ fn paper_has_all_panels_on_white() {
     assert_eq!(tab.text("document.documentElement.dataset.theme"), "dark");
     tab.call("Emulation.setEmulatedMedia", json!({ "media": "print" }));
     assert_eq!(tab.text("getComputedStyle(document.querySelector('nav')).display"), "none");
+    // A bar of colours is on one page with its ends: here columns are pages.
+    let places = "(() => { const page = make('div', { style: 'columns: 300px 2; column-fill: auto; width: 700px; height: 100px' }, \
+         make('div', { style: 'height: 60px' }), legend('viridis', 'low', 'high', 'title')); document.body.append(page); \
+         const places = [...page.querySelectorAll('.legend > :not(:last-child)')].map((it) => it.getBoundingClientRect().x); \
+         page.remove(); return places.every((x) => x === places[0]); })()";
+    assert_eq!(tab.value(places), true);
     tab.value("document.documentElement.dataset.theme = 'light', show('all')");
     tab.photograph("paper");
     tab.has_no_problem();
