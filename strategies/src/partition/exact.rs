@@ -75,16 +75,19 @@ pub fn partition(
 
 /// The orders of the parts in which the list of sizes is split into halves. Parts of different sizes are also tried by their
 /// sizes, ascending and descending. Halves of equal size are then exchanged: one of them may be a single part, into which the side
-/// that exchanges more inside belongs.
+/// that exchanges more inside belongs. No two orders have the same list of sizes, because it decides the parts.
 fn orders(rooms: &[u64]) -> Vec<Vec<u32>> {
     let given: Vec<u32> = (0..rooms.len() as u32).collect();
-    if rooms.len() < 3 || rooms.iter().all(|&room| room == rooms[0]) {
+    if rooms.len() < 3 {
         return vec![given];
     }
     let mut descending = given.clone();
     descending.sort_by_key(|&part| std::cmp::Reverse(rooms[part as usize]));
-    let ascending = descending.iter().rev().copied().collect();
-    vec![given, descending, ascending]
+    let ascending: Vec<u32> = descending.iter().rev().copied().collect();
+    let is_other =
+        |order: &Vec<u32>| order.iter().zip(rooms).any(|(&part, &room)| rooms[part as usize] != room);
+    let others = [descending, ascending].into_iter().filter(is_other);
+    std::iter::once(given).chain(others).collect()
 }
 
 /// The weight that exceeds the sizes, then the weight of the edges between parts.
@@ -303,6 +306,20 @@ mod tests {
                 };
                 assert_eq!(cut(&|v| part_of[v] as usize), cut(&|v| clusters[v]), "{sizes:?}: {part_of:?}");
             }
+        }
+    }
+
+    #[test]
+    fn orders_have_different_sizes() {
+        for (rooms, expected) in
+            [(vec![2, 2, 2], 1), (vec![2, 1], 1), (vec![3, 2, 2], 2), (vec![2, 2, 3], 2), (vec![2, 3, 2], 3)]
+        {
+            let orders = orders(&rooms);
+            let mut sizes: Vec<Vec<u64>> =
+                orders.iter().map(|order| order.iter().map(|&part| rooms[part as usize]).collect()).collect();
+            sizes.sort_unstable();
+            sizes.dedup();
+            assert_eq!((orders.len(), sizes.len()), (expected, expected), "{rooms:?}");
         }
     }
 
