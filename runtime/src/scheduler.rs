@@ -314,8 +314,8 @@ fn run_by_priority(pe: &PeCx, managers: &[Held], arrays: u64, urgent: bool) {
         // Messages may have been sent to other arrays in this turn.
         let arrays = arrays | pe.out.queued.get() & pe.out.prioritized;
         let Some((priority, at)) = first_by_priority(pe, managers, arrays) else { return };
-        let others = pe.out.queued.get() & !pe.out.prioritized;
-        if urgent && priority >= 0 || priority > 0 && others != 0 {
+        let others_wait = || without_priorities(pe, managers, pe.out.queued.get()) != 0;
+        if urgent && priority >= 0 || priority > 0 && others_wait() {
             break;
         }
         run_one_by_priority(pe, managers, at);
@@ -325,6 +325,22 @@ fn run_by_priority(pe: &PeCx, managers: &[Held], arrays: u64, urgent: bool) {
     }
     // What is left runs in the next turn.
     pe.out.queue(arrays);
+}
+
+/// Of the arrays `queued`, the bits of those without priorities. Where arrays share bits, the bit of an array with priorities is among
+/// them if an array without priorities has something to run.
+pub(crate) fn without_priorities(pe: &PeCx, managers: &[Held], queued: u64) -> u64 {
+    let others = queued & !pe.out.prioritized;
+    if managers.len() <= ARRAY_BITS {
+        return others;
+    }
+    let waits = |at: usize| {
+        let mut manager = managers[at].borrow_mut();
+        manager.has_own() && manager.first_priority(pe).is_none()
+    };
+    let shared =
+        bits(queued & pe.out.prioritized).filter(|&bit| (bit..managers.len()).step_by(ARRAY_BITS).any(waits));
+    shared.fold(others, |others, bit| others | 1 << bit)
 }
 
 /// The lowest priority of a waiting message of the arrays with these bits, and the position of its array. Arrays with equal ones take

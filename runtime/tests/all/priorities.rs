@@ -390,6 +390,57 @@ fn endless_messages_of_later_priorities_do_not_starve_any_of_many_arrays() {
     }
 }
 
+/// Executes messages of priority 1. The first one asks another array, whose answer ends the run with the number of executed ones.
+#[derive(Serialize, Deserialize)]
+struct Late {
+    executed: u32,
+    done: Exit<u32>,
+}
+
+#[chare(index = ())]
+impl Late {
+    #[entry(priority = 1)]
+    fn work(&mut self, cx: &Cx<Self>, prompt: Array<Prompt>) {
+        self.executed += 1;
+        if self.executed == 1 {
+            prompt.at(cx, ()).ask(cx.array());
+        }
+    }
+
+    #[entry(priority = -1)]
+    fn answer(&mut self, cx: &Cx<Self>) {
+        self.done.exit(cx, self.executed);
+    }
+}
+
+/// Answers, without priorities.
+#[derive(Serialize, Deserialize)]
+struct Prompt;
+
+#[chare(index = ())]
+impl Prompt {
+    #[entry]
+    fn ask(&mut self, cx: &Cx<Self>, late: Array<Late>) {
+        late.at(cx, ()).answer();
+    }
+}
+
+#[test]
+fn messages_without_a_priority_precede_later_ones_of_any_array() {
+    for config in [Config::threads(1), Config::on_machine("mesh:1", "ideal")] {
+        // The 63rd of the others shares the bit of the first array, which says whether they are queued.
+        for others in [1, 63] {
+            let executed = equipoise::run(config.clone(), move |pe, done| {
+                let late = pe.array((), |()| Late { executed: 0, done });
+                let prompts: Vec<_> = (0..others).map(|_| pe.array((), |()| Prompt)).collect();
+                let prompt = prompts[others - 1];
+                pe.main(move |pe| (0..3).for_each(|_| late.at(pe, ()).work(prompt)));
+            });
+            assert_eq!(executed.result, 1, "{others} other arrays");
+        }
+    }
+}
+
 #[test]
 #[ignore = "slow"]
 fn all_of_it_at_full_size() {

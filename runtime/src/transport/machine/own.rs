@@ -2,29 +2,13 @@
 
 use crate::elements::Held;
 use crate::pe::{ARRAY_BITS, PE_ORDERS, PeCx, array_bit};
-use crate::scheduler::{bits, first_by_priority, run_one_by_priority, run_queued};
+use crate::scheduler::{first_by_priority, run_one_by_priority, run_queued, without_priorities};
 
 /// The lowest priority of the messages of a PE to itself, of the arrays `queued`.
 pub(super) fn priority(pe: &PeCx, managers: &[Held], queued: u64) -> i64 {
     let first = first_by_priority(pe, managers, queued & pe.out.prioritized).map(|(priority, _)| priority);
     let others = if without_priorities(pe, managers, queued) == 0 { None } else { Some(0) };
     first.into_iter().chain(others).min().unwrap_or(0)
-}
-
-/// Of the arrays `queued`, the bits of those without priorities. Where arrays share bits, the bit of an array with priorities is among
-/// them if an array without priorities has something to run.
-fn without_priorities(pe: &PeCx, managers: &[Held], queued: u64) -> u64 {
-    let others = queued & !pe.out.prioritized;
-    if managers.len() <= ARRAY_BITS {
-        return others;
-    }
-    let waits = |at: usize| {
-        let mut manager = managers[at].borrow_mut();
-        manager.has_own() && manager.first_priority(pe).is_none()
-    };
-    let shared =
-        bits(queued & pe.out.prioritized).filter(|&bit| (bit..managers.len()).step_by(ARRAY_BITS).any(waits));
-    shared.fold(others, |others, bit| others | 1 << bit)
 }
 
 /// Runs one message or order of a PE to itself, of the arrays `queued`: by priority, and in round-robin order of the arrays
