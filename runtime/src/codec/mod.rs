@@ -56,8 +56,8 @@ pub(crate) enum CodecError {
 /// The sentence for a value of the program that this run encoded and cannot decode.
 pub(crate) fn not_decoded(what: &str, error: &CodecError) -> String {
     format!(
-        "cannot decode {what}: {error}; its bytes name no fields: leave out serde attributes that need names (`flatten`, `untagged`) or \
-         that write only some fields (`skip_serializing_if`)"
+        "cannot decode {what}: {error}; where its type has serde attributes that need the names of fields (`flatten`, `tag`, `untagged`) \
+         or that write only some fields (`skip_serializing_if`), leave them out: the bytes have no names"
     )
 }
 

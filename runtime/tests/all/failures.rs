@@ -322,6 +322,26 @@ enum Nameless {
     Text(String),
 }
 
+/// The name of its variant is a field.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(tag = "kind")]
+enum Tagged {
+    Number { value: u32 },
+}
+
+/// Refuses odd numbers when it is decoded.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "u32")]
+struct Even(u32);
+
+impl TryFrom<u32> for Even {
+    type Error = String;
+
+    fn try_from(number: u32) -> Result<Even, String> {
+        if number % 2 == 0 { Ok(Even(number)) } else { Err(format!("{number} is odd")) }
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Reader {
     done: Exit<u32>,
@@ -337,17 +357,39 @@ impl Reader {
         };
         self.done.exit(cx, number);
     }
+
+    #[entry]
+    fn tagged(&mut self, cx: &Cx<Self>, value: Tagged) {
+        let Tagged::Number { value } = value;
+        self.done.exit(cx, value);
+    }
+
+    #[entry]
+    fn even(&mut self, cx: &Cx<Self>, number: Even) {
+        self.done.exit(cx, number.0);
+    }
 }
 
 #[test]
-fn a_message_that_cannot_be_decoded_names_the_array_and_the_remedy() {
-    for seed in 0..10 {
-        let failed = try_run(Config::simulated(2, seed), |pe, done| {
+fn a_message_that_cannot_be_decoded_names_the_array_the_reason_and_the_remedy() {
+    let send = |which: usize, seed: u64| {
+        let failed = try_run(Config::simulated(2, seed), move |pe, done| {
             let readers = pe.array(Pe(2), |_| Reader { done });
-            pe.main(move |pe| readers.at(pe, Pe(1)).read(Nameless::Number(7)));
+            pe.main(move |pe| match which {
+                0 => readers.at(pe, Pe(1)).read(Nameless::Number(7)),
+                1 => readers.at(pe, Pe(1)).tagged(Tagged::Number { value: 7 }),
+                _ => readers.at(pe, Pe(1)).even(Even(7)),
+            });
         });
-        let error = failed.map(|report| report.result).expect_err("bytes have no names").to_string();
-        assert!(error.starts_with("cannot decode a message to Reader or an element of it"), "{error}");
-        assert!(error.contains("`untagged`"), "{error}");
+        failed.map(|report| report.result).expect_err("it cannot be decoded").to_string()
+    };
+    for seed in 0..10 {
+        for (which, words) in
+            [(0, "`untagged`"), (1, "`tag`"), (2, ": 7 is odd; where its type has serde attributes")]
+        {
+            let error = send(which, seed);
+            assert!(error.starts_with("cannot decode a message to Reader or an element of it"), "{error}");
+            assert!(error.contains(words), "{error}");
+        }
     }
 }
