@@ -69,11 +69,14 @@ impl<T> ViaBytes<T> for TryCopyArg<'_, T> {
 /// # Panics
 /// If the message cannot be encoded or decoded.
 #[cold]
+#[track_caller]
 pub fn copy_encoded<T: Chare>(msg: &T::Msg) -> T::Msg {
-    let copied = codec::encode(msg).and_then(|bytes| codec::decode(&bytes));
-    copied.unwrap_or_else(|error| {
-        panic!("{}", codec::not_decoded("the copy of a message to several elements", &error))
-    })
+    match codec::encode(msg).and_then(|bytes| codec::decode(&bytes)) {
+        Ok(copied) => copied,
+        Err(error) => {
+            panic!("{}", codec::not_decoded("the copy of a message to several elements", &error))
+        }
+    }
 }
 
 /// Takes the argument of an entry out of a callback, which holds an `Option` of it.

@@ -59,7 +59,7 @@ function fewerMigrations() {
   const enough = enoughMigrations(points, bytesText);
   return captioned("with fewer migrations", enough !== "" && make("p", {}, enough),
     svg(right + 190, below + 42, label, marks.join("") + curves.join("")),
-    note(words("between").replaceAll("STRATEGY", strategy)),
+    note(words("between").replaceAll("STRATEGY", () => strategy)),
     asText("Placements with fewer migrations as a table",
       () => table("fewer migrations", [["migrations", (point) => point.migrations], ...columns], points)));
 }
