@@ -309,3 +309,8 @@ pub(super) fn listed<T: std::fmt::Display>(numbers: &[T]) -> String {
         if numbers.len() > SHOWN { format!(" and {} more", numbers.len() - SHOWN) } else { String::new() };
     shown.join(", ") + &more
 }
+
+/// A noun in the right number, and the numbers of what it names: `PE 3`, `PEs 3, 4`.
+pub(super) fn named<T: std::fmt::Display>(noun: &str, numbers: &[T]) -> String {
+    format!("{noun}{} {}", if numbers.len() == 1 { "" } else { "s" }, listed(numbers))
+}

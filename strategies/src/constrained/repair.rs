@@ -9,7 +9,7 @@ use equipoise_model::random::{generator, shuffle};
 use equipoise_model::rules::{Rules, allows};
 use equipoise_model::table::count;
 
-use super::contracted::{Items, listed, sets};
+use super::contracted::{Items, listed, named, sets};
 use super::nearer::Near;
 use super::state::{NOWHERE, State};
 use crate::balance::load::order;
@@ -411,13 +411,15 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
             let stay = if stays.is_empty() {
                 String::new()
             } else {
-                format!(" in addition to objects {}, which must be there", listed(&stays))
+                format!(" in addition to {}, which must be there", named("object", &stays))
             };
             format!(
-                "no placement exists: objects {} may be on PEs {} only, which have {} for them{stay}; give --max-objects or --fixed more room",
-                listed(&ids),
-                listed(&pes),
-                count(ids.len() as u64 - 1, "place")
+                "no placement exists: {} may be on {} only, which {} {} for {}{stay}; give --max-objects or --fixed more room",
+                named("object", &ids),
+                named("PE", &pes),
+                if pes.len() == 1 { "has" } else { "have" },
+                count(ids.len() as u64 - 1, "place"),
+                if ids.len() == 1 { "it" } else { "them" },
             )
         }
         false => {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use equipoise_model::rules::Rules;
 use equipoise_model::table::count;
 
-use super::contracted::{Items, listed};
+use super::contracted::{Items, named};
 use crate::balance::load::order;
 use crate::room::Room;
 
@@ -79,13 +79,14 @@ impl<'a> State<'a> {
     /// Why an item that must be on `pe` has no room there.
     fn no_room(&self, item: u32, pe: u32) -> String {
         let ids = |items: &mut dyn Iterator<Item = u32>| {
-            listed(&items.map(|item| self.id(item)).collect::<Vec<_>>())
+            let ids: Vec<u64> = items.map(|item| self.id(item)).collect();
+            if ids.is_empty() { String::new() } else { named("object", &ids) }
         };
         let there = ids(&mut self.on(pe));
         let is_in_way = |group: &&u32| self.room.members(**group, pe) > 0;
         let (why, remedy) = if !self.takes(item, pe) {
             let most = self.room.most(pe);
-            let has = if there.is_empty() { String::new() } else { format!(" and has objects {there}") };
+            let has = if there.is_empty() { String::new() } else { format!(" and has {there}") };
             (format!("which takes at most {}{has}", count(most, "object")), "--max-objects or --fixed")
         } else if let Some(&group) = self.room.apart(item).iter().find(is_in_way) {
             let (_, level, members) = &self.items.groups[group as usize];
@@ -94,12 +95,9 @@ impl<'a> State<'a> {
                 at != NOWHERE && self.room.part(group, at) == self.room.part(group, pe)
             };
             let near = ids(&mut members.iter().copied().filter(is_near));
-            (
-                format!("and apart from objects {near}, which must be at the same {level}"),
-                "--groups or --fixed",
-            )
+            (format!("and apart from {near}, which must be at the same {level}"), "--groups or --fixed")
         } else {
-            let has = if there.is_empty() { String::new() } else { format!(", with objects {there} there") };
+            let has = if there.is_empty() { String::new() } else { format!(", with {there} there") };
             (format!("which has no room for its bytes{has}"), "--memory or --fixed")
         };
         format!("no placement exists: object {} must be on PE {pe}, {why}; change {remedy}", self.id(item))

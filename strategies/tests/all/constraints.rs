@@ -197,8 +197,9 @@ proptest! {
             }
             Err(sentence) => {
                 prop_assert!(!can_be_placed(&all, &allowed, &room), "{}: {sentence}", choice.spec);
-                if sentence.starts_with("no placement exists: objects ") && !sentence.contains(" and ") {
-                    let ids = numbers(&sentence, "objects ", " may be");
+                if sentence.contains(" may be on PE") && !sentence.contains(" and ") {
+                    let first = if sentence.contains(": objects ") { ": objects " } else { ": object " };
+                    let ids = numbers(&sentence, first, " may be");
                     let named: Vec<usize> =
                         all.iter().copied().filter(|&at| ids.contains(&database.objects[at].id)).collect();
                     // Objects that cannot move occupy their places.
@@ -324,6 +325,11 @@ fn impossible_constraints_are_named() {
         &three,
         &loads(&[1.0; 4]),
         "no placement exists: objects 0, 1, 2 may be on PEs 2, 3 only, which have 2 places for them",
+    );
+    refuses(
+        &Constraints { places: Place::parse("0 2\n1 2").expect("places"), ..most(PerPe::All(1), false) },
+        &loads(&[1.0; 4]),
+        "no placement exists: objects 0, 1 may be on PE 2 only, which has 1 place for them",
     );
     let memory = |bytes| Constraints {
         memory: Some(PerPe::All(bytes)),

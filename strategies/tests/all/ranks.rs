@@ -104,7 +104,7 @@ fn conflicts_name_all_that_take_part() {
     refuses(
         &one(""),
         &stay,
-        "object 1 must be on PE 0, which takes at most 1 object and has objects 0; change --max-objects or --fixed",
+        "object 1 must be on PE 0, which takes at most 1 object and has object 0; change --max-objects or --fixed",
     );
     stay.objects[..3].iter_mut().zip([3, 0, 4]).for_each(|(object, pe)| object.pe = pe);
     stay.objects[1].migratable = true;
@@ -112,7 +112,7 @@ fn conflicts_name_all_that_take_part() {
     refuses(
         &one("1 3-4\n"),
         &stay,
-        "objects 1 may be on PEs 3, 4 only, which have 0 places for them in addition to objects 0, 2, which must be there",
+        "object 1 may be on PEs 3, 4 only, which have 0 places for it in addition to objects 0, 2, which must be there",
     );
     let group = |together, level, objects: &[u64]| Group { together, level, objects: objects.to_vec() };
     let groups = |groups: Vec<Group>| Constraints { groups, ..Constraints::default() };
