@@ -1,6 +1,6 @@
 //! `--pes-available`.
 
-use super::{Config, ConfigError, Settings, content, flag, wrong};
+use super::{Config, ConfigError, Settings, content, wrong};
 use equipoise_model::assignment::MappingFile;
 use std::path::Path;
 
@@ -15,11 +15,6 @@ impl Config {
     /// Checks the file of available PEs before the run.
     pub(super) fn check_available(&self, settings: &Settings) -> Result<(), ConfigError> {
         let Some(path) = &self.pes_available else { return Ok(()) };
-        if settings.schedule.is_empty() {
-            return Err(flag(
-                "--pes-available without --balancer: a load balancer moves elements away from PEs; add --balancer".into(),
-            ));
-        }
         listed(path, settings.pes).map(drop)
     }
 }

@@ -51,6 +51,7 @@ impl Config {
         time("--metrics-every", self.records.metrics_every)?;
         self.check_records(job, pes, pes / local_pes)?;
         self.check_dependent_flags()?;
+        self.check_flags_of_balancers()?;
         let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
         let constraints = self.checked_constraints(pes, &*topology)?;
         // Only where there are constraints, because under them a strategy without a centre has one.
@@ -145,14 +146,30 @@ impl Config {
         Ok(())
     }
 
-    /// The constraints for a machine, which some load balancer has to keep.
+    /// Checks that a load balancer is named where a flag does nothing without one. With `--lb-off` such a flag may stay.
+    fn check_flags_of_balancers(&self) -> Result<(), ConfigError> {
+        if !self.balancer.is_empty() || self.lb_schedule.is_some() {
+            return Ok(());
+        }
+        let given = [
+            ("--max-objects", self.max_objects.is_some()),
+            ("--memory", self.memory.is_some()),
+            ("--max-moves", self.max_moves.is_some()),
+            ("--lb-predict", self.lb_predict.is_some()),
+            ("--lb-gate auto", self.lb_gate == LbGate::Auto),
+            ("--pes-available", self.pes_available.is_some()),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((name, _)) => Err(flag(format!(
+                "{name} without --balancer: only a load balancer moves elements; name one with --balancer"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The constraints for a machine.
     fn checked_constraints(&self, pes: usize, topology: &dyn Topology) -> Result<Constraints, ConfigError> {
         let constraints = self.constraints()?;
-        if !constraints.is_empty() && self.balancer.is_empty() && self.lb_schedule.is_none() {
-            return Err(flag(
-                "--max-objects and --memory are for load balancers: name one with --balancer".into(),
-            ));
-        }
         let without_objects = Database { pes: vec![PeRecord::default(); pes], ..Database::default() };
         constraints.rules_of_flags(&without_objects, topology).map_err(|error| flag(error.to_string()))?;
         Ok(constraints)

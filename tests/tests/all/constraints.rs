@@ -142,7 +142,16 @@ fn what_cannot_be_kept_is_refused() {
     }
     for (flags, code, phrase) in [
         ("--balancer GreedyLB --max-objects one", 2, "--max-objects has 6 numbers, and"),
-        ("--max-objects 8", 2, "name one with --balancer"),
+        ("--max-objects 8", 2, "--max-objects without --balancer: "),
+        ("--memory 1M", 2, "--memory without --balancer: "),
+        ("--max-moves 5%", 2, "--max-moves without --balancer: "),
+        ("--lb-predict mean=3", 2, "--lb-predict without --balancer: "),
+        ("--lb-gate auto", 2, "--lb-gate auto without --balancer: "),
+        (
+            "--pes-available one",
+            2,
+            "--pes-available without --balancer: only a load balancer moves elements; name one",
+        ),
         ("--memory 1 --max-moves 3", 2, "cannot be used with"),
     ] {
         sandbox.run(&format!("run stencil2d --pes 2 --iterations 4 {flags}")).failed(code, &[phrase]);
