@@ -26,7 +26,7 @@ impl<R> std::fmt::Debug for Exit<R> {
 
 impl<R: Serialize + DeserializeOwned + Send + 'static> Exit<R> {
     /// Ends the run with this result. If called several times, only one result counts. Messages in flight are
-    /// dropped.
+    /// dropped. The entry that calls it runs to its end; if it panics, the message is printed, and the result counts.
     pub fn exit(self, pe: &PeCx, result: R) {
         let (node, rank) = (&pe.out.node, pe.out.rank);
         if let Some(log) = pe.out.log() {

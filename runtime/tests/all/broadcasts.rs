@@ -83,7 +83,7 @@ enum Kind {
     Growing,
 }
 
-const NEWS: u32 = 40;
+const NEWS: u32 = 20;
 const LISTENERS: i32 = 12;
 
 #[derive(Serialize, Deserialize)]

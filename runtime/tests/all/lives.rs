@@ -152,7 +152,7 @@ fn an_element_can_insert_its_successor() {
     everywhere(20, 40, |config| {
         let config = Config { initial: "blocks".into(), ..config };
         let report = equipoise::run(config, |pe, done| {
-            let birds = pe.array([1], |_| Phoenix { lives: 2000, done });
+            let birds = pe.array([1], |_| Phoenix { lives: 500, done });
             pe.main(move |pe| birds.at(pe, [0]).die());
         });
         assert_eq!(report.result, 7);
@@ -192,7 +192,7 @@ impl Nurse {
     #[entry]
     fn gone(&mut self, cx: &Cx<Self>) {
         self.births += 1;
-        if self.births == 2000 {
+        if self.births == 500 {
             return self.done.exit(cx, 7);
         }
         self.children.insert(cx, [0], Child { home: cx.array() });

@@ -61,15 +61,33 @@ struct Names {
     max_objects: &'static str,
     memory: &'static str,
     add_size: &'static str,
+    object_bytes: &'static str,
+    places: &'static str,
+    groups: &'static str,
+    phases: &'static str,
 }
 
 /// As fields of a document.
-const FIELDS: Names =
-    Names { max_objects: "`max_objects`", memory: "`memory`", add_size: "add the size to `object_bytes`" };
+const FIELDS: Names = Names {
+    max_objects: "`max_objects`",
+    memory: "`memory`",
+    add_size: "add the size to `object_bytes`",
+    object_bytes: "`object_bytes`",
+    places: "`places`",
+    groups: "`groups`",
+    phases: "`phases`",
+};
 
 /// As flags of commands.
-const FLAGS: Names =
-    Names { max_objects: "--max-objects", memory: "--memory", add_size: "give it with --object-bytes" };
+const FLAGS: Names = Names {
+    max_objects: "--max-objects",
+    memory: "--memory",
+    add_size: "give it with --object-bytes",
+    object_bytes: "--object-bytes",
+    places: "--fixed",
+    groups: "--groups",
+    phases: "--phases",
+};
 
 /// Why constraints are not about a database and a machine.
 enum Unfit {
@@ -263,7 +281,7 @@ impl Constraints {
                 // Tasks have the ids 0, 1, .., which the number of them says.
                 let last = database.objects.last().filter(|last| last.id >= database.objects.len() as u64);
                 let such = last.map_or(String::new(), |last| format!("; ids are such as {}", last.id));
-                format!("there is no object {id} among {objects}; {named_by} name it{such}")
+                format!("there is no object {id} among {objects}, but {named_by} names it{such}")
             })
         };
         if let Some(MaxObjects { most, exact }) = &self.max_objects {
@@ -279,11 +297,13 @@ impl Constraints {
         let mut sets: FxHashMap<&str, Arc<Vec<u32>>> = FxHashMap::default();
         let nodes = if self.places.is_empty() { Vec::new() } else { Level::Node.parts(machine)? };
         for Place { object, set, worth_seconds } in &self.places {
-            let object = position(*object, "the places")?;
+            let object = position(*object, names.places)?;
             let pes = match sets.get(&*set.text) {
                 Some(pes) => Arc::clone(pes),
                 None => {
-                    let pes = Arc::new(set.pes(machine, &nodes)?);
+                    let pes = Arc::new(
+                        set.pes(machine, &nodes).map_err(|error| format!("{}: {error}", names.places))?,
+                    );
                     sets.insert(&set.text, Arc::clone(&pes));
                     pes
                 }
@@ -298,12 +318,12 @@ impl Constraints {
                 rules.parts.insert(*level, level.parts(machine)?);
             }
             let mut members =
-                objects.iter().map(|&id| position(id, "the groups")).collect::<Result<Vec<_>, _>>()?;
+                objects.iter().map(|&id| position(id, names.groups)).collect::<Result<Vec<_>, _>>()?;
             members.sort_unstable();
             members.dedup();
             rules.groups.push((*together, *level, members));
         }
-        rules.phases = self.loads(database, position)?;
+        rules.phases = self.loads(database, names, position)?;
         Ok(rules)
     }
 
@@ -318,7 +338,7 @@ impl Constraints {
         }
         let mut bytes: Vec<Option<u64>> = database.objects.iter().map(|object| object.bytes).collect();
         for &(object, size) in &self.object_bytes {
-            bytes[position(object, "the sizes")? as usize] = Some(size);
+            bytes[position(object, names.object_bytes)? as usize] = Some(size);
         }
         let known = |(size, object): (Option<u64>, &crate::database::Object)| {
             size.ok_or_else(|| {
@@ -332,13 +352,14 @@ impl Constraints {
     fn loads(
         &self,
         database: &Database,
+        names: &Names,
         position: impl Fn(u64, &str) -> Result<u32, String>,
     ) -> Result<Vec<Vec<f64>>, String> {
         let Some((_, first)) = self.phases.first() else { return Ok(Vec::new()) };
         let mut phases = vec![vec![0.0; database.objects.len()]; first.len()];
         let mut is_missing = vec![true; database.objects.len()];
         for (object, loads) in &self.phases {
-            let at = position(*object, "the loads by phase")? as usize;
+            let at = position(*object, names.phases)? as usize;
             is_missing[at] = false;
             phases.iter_mut().zip(loads).for_each(|(phase, &load)| phase[at] = load);
         }
@@ -412,8 +433,8 @@ mod tests {
         let places = Place::parse("7 0").expect("places");
         let constraints = Constraints { places, ..Constraints::default() };
         let error = |database: &Database| constraints.rules(database, &*machine).expect_err("no object 7");
-        assert_eq!(error(&database), "there is no object 7 among 7 objects; the places name it");
+        assert_eq!(error(&database), "there is no object 7 among 7 objects, but `places` names it");
         database.objects.iter_mut().for_each(|object| object.id += 5_000_000_000);
-        assert!(error(&database).ends_with("; the places name it; ids are such as 5000000006"));
+        assert!(error(&database).ends_with(", but `places` names it; ids are such as 5000000006"));
     }
 }

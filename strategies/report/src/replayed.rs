@@ -51,7 +51,7 @@ impl Replayed {
     ) -> Result<ReportData, StrategyError> {
         let Some((database, machine, replay)) = &self.heaviest else { return Ok(ReportData::default()) };
         let mut data = self.placements(name, (database, &**machine, replay));
-        if let Some(Recommendation { strategy: best, lead, reasons }) = comparison.recommendation() {
+        if let Some(Recommendation { title, strategy: best, lead, reasons }) = comparison.recommendation() {
             data.recommended = data.placements.iter().position(|it| it.name == best);
             if let Some(at) = data.recommended {
                 let choice = choices.iter().find(|choice| choice.spec == best);
@@ -60,7 +60,7 @@ impl Replayed {
                 best.between = Between::all(database, &**machine, &best.pe_of, strategy)?;
             }
             // The page begins with the lead; the reasons are on its overview.
-            data.sentences.push(format!("Recommended: {best}. {}", lead.join(" ")));
+            data.sentences.push(format!("{title}: {best}. {}", lead.join(" ")));
             data.sentences.extend(reasons);
         }
         let summary = &replay.database;

@@ -113,9 +113,8 @@ impl Serialize for Comparison {
         let (program, topology) = (self.program.as_str(), self.topology.as_str());
         let (all, steps) = (self.total(), self.replays.as_slice());
         let recommendation = recommend(all.clone(), self.horizon, steps.len());
-        let recommendation = recommendation.map(|Recommendation { strategy, lead, reasons }| Recommended {
-            strategy,
-            sentences: [lead, reasons].concat(),
+        let recommendation = recommendation.map(|Recommendation { strategy, lead, reasons, .. }| {
+            Recommended { strategy, sentences: [lead, reasons].concat() }
         });
         let steps = if steps.len() == 1 { &[] } else { steps };
         Document { program, topology, all: &all, recommendation, steps }.serialize(serializer)

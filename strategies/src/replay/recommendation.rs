@@ -17,6 +17,8 @@ const MOST_BANDWIDTH: f64 = 1e13;
 
 /// The recommended strategy, and why, in sentences. As text, each has a line of its own.
 pub struct Recommendation {
+    /// What precedes the name: "Recommended", or "Best of these" where keeping the placement before is better.
+    pub title: &'static str,
     /// The name of the strategy.
     pub strategy: String,
     /// What it gains; then the predicted time, or if that is unknown, that messages may take longer than work.
@@ -27,7 +29,7 @@ pub struct Recommendation {
 
 impl fmt::Display for Recommendation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Recommended: {}. {}", self.strategy, self.lead.join("\n"))?;
+        writeln!(f, "{}: {}. {}", self.title, self.strategy, self.lead.join("\n"))?;
         self.reasons.iter().try_for_each(|reason| writeln!(f, "{reason}"))
     }
 }
@@ -58,7 +60,8 @@ fn of(best: &Row, replay: &Replay, steps: usize) -> Recommendation {
         reasons.extend(of_moves(best, replay));
     }
     reasons.extend(of_fewest_hops(best, &replay.strategies, is_before_compared));
-    Recommendation { strategy: best.name.clone(), lead, reasons }
+    let title = if replay.may_keep && is_loss(best, replay) { "Best of these" } else { "Recommended" };
+    Recommendation { title, strategy: best.name.clone(), lead, reasons }
 }
 
 /// By how much the largest load falls; of several steps, the sums of their largest loads.
@@ -71,11 +74,17 @@ fn of_gain(best: &Row, before: &Metrics, steps: usize) -> String {
     format!("The largest loads of the steps sum to {now} instead of {then}; an ideal balance gives {ideal}.")
 }
 
+/// Whether a predicted period is longer than before, as far as its text shows.
+fn is_loss(best: &Row, replay: &Replay) -> bool {
+    let [after, before] = [&best.after, &replay.before].map(|it| it.step_seconds);
+    after.zip(before).is_some_and(|(after, before)| after > before && seconds(after) != seconds(before))
+}
+
 /// The predicted times, if they are known.
 fn of_times(best: &Row, replay: &Replay, steps: usize) -> Option<String> {
     let (after, before) = (best.after.step_seconds?, replay.before.step_seconds?);
     let each = if steps == 1 { "a period".into() } else { format!("for {steps} periods") };
-    let is_loss = after > before;
+    let is_loss = is_loss(best, replay);
     let [after, before] = [after, before].map(seconds);
     if after == before {
         return Some(format!("Predicted: {after} {each}, as before."));
@@ -324,6 +333,8 @@ mod tests {
         assert_eq!(texts[0], ["Predicted: 700 ms instead of 1.50 s a period."]);
         assert_eq!(texts[1], ["Predicted: 700 ms instead of 1.50 s for 5 periods."]);
         let faster = Metrics { step_seconds: Some(0.5), ..Metrics::default() };
+        let title = |before: &Metrics| of(&rows[0], &replay(&rows, before), 1).title;
+        assert_eq!([&before, &faster].map(title), ["Recommended", "Best of these"]);
         assert_eq!(
             reasons(&rows[0], &replay(&rows, &faster), 1),
             ["Predicted: 700 ms instead of 500 ms a period: that is a loss, so keep the placement before."]
@@ -338,6 +349,7 @@ mod tests {
             )
         );
         let forbidden = Replay { may_keep: false, ..replay(&rows, &faster) };
+        assert_eq!(of(&rows[0], &forbidden, 1).title, "Recommended");
         assert!(
             reasons(&rows[0], &forbidden, 1)[0]
                 .ends_with(" the placement before if constraints and available PEs allow it.")

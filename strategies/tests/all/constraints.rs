@@ -111,12 +111,12 @@ fn can_be_kept(
         })
     };
     let mut pe_of = vec![0u32; objects];
-    let is_possible =
-        |pe_of: &[u32]| {
-            database.objects.iter().zip(pe_of).all(|(object, &pe)| {
-                pe == object.pe || object.migratable && database.pes[pe as usize].available
-            })
-        };
+    let is_possible = |pe_of: &[u32]| {
+        database.objects.iter().zip(pe_of).all(|(object, &pe)| {
+            // As in `allowed`, objects that can move leave PEs that are not available.
+            if object.migratable { database.pes[pe as usize].available } else { pe == object.pe }
+        })
+    };
     loop {
         if is_possible(&pe_of) && keeps(&pe_of) {
             return true;

@@ -27,18 +27,18 @@ fn tasks_are_fixed_to_hosts_by_name() {
     assert_eq!(pe_of[0] / 2, 2, "{pe_of:?}");
     assert!([1, 3].contains(&(pe_of[1] / 2)) && [1, 3].contains(&(pe_of[2] / 2)), "{pe_of:?}");
     sandbox.put("other", "0 host:c1\n");
-    let names = "have no host `c1`: the hosts of `slurm:t.conf*flat:2` have names such as `a1`";
+    let names = "--fixed: the places `host:c1` have no host `c1`: the hosts of `slurm:t.conf*flat:2` have names such as `a1`";
     sandbox.run(&format!("{line} other")).failed(1, &[names]);
     let nameless = sandbox.run("map --graph ring:8 --topology flat:8 --fixed hosts");
     nameless.failed(1, &["`flat:8` has no names of hosts; write PEs or node:N"]);
     sandbox.put("far", "9 0\n");
     let missing = sandbox.run("map --graph ring:8 --topology flat:8 --fixed far");
-    missing.failed(1, &["there is no object 9 among 8 objects; the places name it"]);
+    missing.failed(1, &["there is no object 9 among 8 objects, but --fixed names it"]);
     let run = "run stencil2d --blocks 2 --cells 4 --iterations 4 --lb-every 2 --lb-dump run.db --transport simulated --pes 2";
     sandbox.run(run).result();
     sandbox
         .run("replay run.db --fixed far")
-        .failed(1, &["error: there is no object 9 among 4 objects; the places name it"]);
+        .failed(1, &["error: there is no object 9 among 4 objects, but --fixed names it"]);
 }
 
 const MAP: &str = "map --graph ring:12 --topology flat:3*flat:2 --balancer";
