@@ -73,7 +73,7 @@ const FIELDS: Names = Names {
     memory: "`memory`",
     add_size: "add the size to `object_bytes`",
     object_bytes: "`object_bytes`",
-    places: "`places`",
+    places: "the list of places",
     groups: "`groups`",
     phases: "`phases`",
 };
@@ -433,8 +433,8 @@ mod tests {
         let places = Place::parse("7 0").expect("places");
         let constraints = Constraints { places, ..Constraints::default() };
         let error = |database: &Database| constraints.rules(database, &*machine).expect_err("no object 7");
-        assert_eq!(error(&database), "there is no object 7 among 7 objects, but `places` names it");
+        assert_eq!(error(&database), "there is no object 7 among 7 objects, but the list of places names it");
         database.objects.iter_mut().for_each(|object| object.id += 5_000_000_000);
-        assert!(error(&database).ends_with(", but `places` names it; ids are such as 5000000006"));
+        assert!(error(&database).ends_with(", but the list of places names it; ids are such as 5000000006"));
     }
 }
