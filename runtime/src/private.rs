@@ -71,6 +71,7 @@ impl<T> ViaBytes<T> for TryCopyArg<'_, T> {
 #[cold]
 #[track_caller]
 pub fn copy_encoded<T: Chare>(msg: &T::Msg) -> T::Msg {
+    // No closure: its panic would name this line.
     match codec::encode(msg).and_then(|bytes| codec::decode(&bytes)) {
         Ok(copied) => copied,
         Err(error) => {

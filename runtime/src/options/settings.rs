@@ -146,7 +146,7 @@ impl Config {
         Ok(())
     }
 
-    /// Checks that a load balancer is named where a flag does nothing without one. It may be switched off by `--lb-off`.
+    /// Checks that a load balancer is named where a flag does nothing without one. `--lb-off` may switch the load balancer off.
     fn check_flags_of_balancers(&self) -> Result<(), ConfigError> {
         if !self.balancer.is_empty() || self.lb_schedule.is_some() {
             return Ok(());

@@ -407,7 +407,7 @@ fn an_insertion_does_not_overtake_one_that_waits_for_the_news_of_an_end() {
     assert_eq!(report.expect("the run exits").result, 1);
 }
 
-/// Inserts elements at its own index, away from its home, which does not know whether it ends; but it does not.
+/// Inserts elements at its own index, away from its home. It never ends, which its home does not know.
 #[derive(Serialize, Deserialize)]
 struct Immortal;
 

@@ -61,7 +61,6 @@ struct Names {
     max_objects: &'static str,
     memory: &'static str,
     add_size: &'static str,
-    object_bytes: &'static str,
     places: &'static str,
     groups: &'static str,
     phases: &'static str,
@@ -72,7 +71,6 @@ const FIELDS: Names = Names {
     max_objects: "`max_objects`",
     memory: "`memory`",
     add_size: "add the size to `object_bytes`",
-    object_bytes: "`object_bytes`",
     places: "the list of places",
     groups: "`groups`",
     phases: "`phases`",
@@ -83,7 +81,6 @@ const FLAGS: Names = Names {
     max_objects: "--max-objects",
     memory: "--memory",
     add_size: "give it with --object-bytes",
-    object_bytes: "--object-bytes",
     places: "--fixed",
     groups: "--groups",
     phases: "--phases",
@@ -338,7 +335,7 @@ impl Constraints {
         }
         let mut bytes: Vec<Option<u64>> = database.objects.iter().map(|object| object.bytes).collect();
         for &(object, size) in &self.object_bytes {
-            bytes[position(object, names.object_bytes)? as usize] = Some(size);
+            bytes[position(object, "the list of sizes")? as usize] = Some(size);
         }
         let known = |(size, object): (Option<u64>, &crate::database::Object)| {
             size.ok_or_else(|| {
