@@ -1,5 +1,5 @@
 //! The runtime as programs see it, in one binary: a module per subject. Long runs are in the slow group
-//! (`cargo test -p equipoise -- --ignored`).
+//! (`cargo test -p equipoise-runtime-tests -- --ignored`).
 
 mod bound;
 mod broadcasts;

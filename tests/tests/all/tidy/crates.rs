@@ -25,6 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "equipoise-strategies",
         ],
     ),
+    ("runtime/tests", &["equipoise", "equipoise-model"]),
     (
         "apps",
         &["equipoise", "equipoise-model", "equipoise-network", "equipoise-report", "equipoise-strategies"],
