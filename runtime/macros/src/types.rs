@@ -90,16 +90,34 @@ pub fn bare(ty: &Type) -> &Type {
     }
 }
 
-/// Whether the type is written as a `Vec` of numbers that can be copied as one block of bytes.
+/// Whether the type is written as a container of numbers that can be copied as one block of bytes: those of `numbers::Container`.
 pub fn is_numbers(ty: &Type) -> bool {
+    let Some((container, of)) = parameter(ty) else { return false };
+    let is_slice = matches!(of, Type::Slice(slice) if is_number(&slice.elem));
+    let is_vector = parameter(of).is_some_and(|(inner, of)| inner == "Vec" && is_number(of));
+    match container.to_string().as_str() {
+        "Vec" => is_number(of),
+        "Box" => is_slice,
+        "Arc" => is_slice || is_vector,
+        _ => false,
+    }
+}
+
+fn is_number(ty: &Type) -> bool {
     let Type::Path(path) = bare(ty) else { return false };
-    let Some(last) = path.path.segments.last() else { return false };
-    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
+    path.path.get_ident().is_some_and(|of| NUMBERS.iter().any(|number| of == number))
+}
+
+/// The name of a type with one parameter, and the parameter.
+fn parameter(ty: &Type) -> Option<(&Ident, &Type)> {
+    let Type::Path(path) = bare(ty) else { return None };
+    let last = path.path.segments.last()?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
     let mut types = arguments.args.iter();
-    let (Some(GenericArgument::Type(of)), None) = (types.next(), types.next()) else { return false };
-    let Type::Path(of) = bare(of) else { return false };
-    let is_number = |of: &Ident| NUMBERS.iter().any(|number| of == number);
-    last.ident == "Vec" && of.path.get_ident().is_some_and(is_number)
+    match (types.next(), types.next()) {
+        (Some(GenericArgument::Type(of)), None) => Some((&last.ident, bare(of))),
+        _ => None,
+    }
 }
 
 /// The type with `Self` replaced by the chare's type: in a field of a message, `Self` would be the
@@ -243,13 +261,32 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_vectors_of_fixed_width_numbers_take_the_bulk_path() {
-        for text in ["Vec<f64>", "std::vec::Vec<u8>", "Vec<i128>"] {
+    fn only_containers_of_fixed_width_numbers_take_the_bulk_path() {
+        let all = [
+            "Vec<f64>",
+            "std::vec::Vec<u8>",
+            "Vec<i128>",
+            "Arc<Vec<f64>>",
+            "std::sync::Arc<[u8]>",
+            "Box<[f32]>",
+        ];
+        for text in all {
             assert!(is_numbers(&ty(text)), "{text}");
         }
-        for text in
-            ["Vec<usize>", "Vec<bool>", "Vec<[f64; 3]>", "Vec<Vec<f64>>", "f64", "[f64; 3]", "Map<u32, f64>"]
-        {
+        for text in [
+            "Vec<usize>",
+            "Vec<bool>",
+            "Vec<[f64; 3]>",
+            "Vec<Vec<f64>>",
+            "f64",
+            "[f64; 3]",
+            "Map<u32, f64>",
+            "Arc<f64>",
+            "Arc<Vec<bool>>",
+            "Arc<Arc<[f64]>>",
+            "Box<Vec<f64>>",
+            "Rc<[f64]>",
+        ] {
             assert!(!is_numbers(&ty(text)), "{text}");
         }
     }

@@ -10,8 +10,8 @@
 //! - in messages between PEs of a **simulated** machine. Messages between threads of one process are moved in memory, and
 //!   not encoded.
 //!
-//! `#[chare]` adds the attribute to arguments of entries that are written as `Vec<N>`, where N is `f32`, `f64`, or an integer
-//! type of fixed width (not `usize` and `isize`). Write it yourself
+//! `#[chare]` adds the attribute to arguments of entries that are written as `Vec<N>`, `Box<[N]>`, `Arc<[N]>` or `Arc<Vec<N>>`, where
+//! N is `f32`, `f64`, or an integer type of fixed width (not `usize` and `isize`). Write it yourself
 //!
 //! - on fields of your structs: serde's derives cannot know it;
 //! - on arguments with other names of the type, or with types of your own.
@@ -25,6 +25,43 @@
 //!     #[serde(with = "equipoise::numbers")]
 //!     corners: Vec<[f32; 3]>,
 //! }
+//! ```
+//!
+//! # Numbers for several receivers
+//!
+//! A message to several elements is cloned for each of them. Where they only read its numbers, an argument of type `Arc<[f64]>` or
+//! `Arc<Vec<f64>>` is not copied: all receivers in a process that shares memory have the same allocation, and a PE to which
+//! the message went as bytes makes one for its receivers. A receiver that writes after all takes a copy with `Arc::make_mut`.
+//!
+//! ```
+//! use equipoise::prelude::*;
+//! use std::sync::Arc;
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Reader {
+//!     done: Exit<f64>,
+//! }
+//!
+//! #[chare(index = [i32; 1])]
+//! impl Reader {
+//!     /// Reads what all elements receive.
+//!     #[entry]
+//!     fn read(&mut self, cx: &Cx<Self>, weights: Arc<Vec<f64>>) {
+//!         cx.peer([0]).contribute().total(weights[cx.index()[0] as usize]);
+//!     }
+//!
+//!     /// Receives the sum.
+//!     #[entry(reduce = equipoise::reduce::sum)]
+//!     fn total(&mut self, cx: &Cx<Self>, total: f64) {
+//!         self.done.exit(cx, total);
+//!     }
+//! }
+//!
+//! let report = equipoise::run(Config::threads(2), |pe, done| {
+//!     let readers = pe.array([100], move |_| Reader { done });
+//!     pe.main(move |pe| readers.all(pe).read(Arc::new(vec![0.5; 100])));
+//! });
+//! assert_eq!(report.result, 50.0);
 //! ```
 //!
 //! # Types of your own
@@ -91,6 +128,7 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserializer, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 #[cfg(target_endian = "big")]
 compile_error!("the codec writes numbers as they lie in memory and promises little-endian bytes");
@@ -107,11 +145,32 @@ pub fn serialize<N: NoUninit, S: Serializer>(numbers: &[N], serializer: S) -> Re
 ///
 /// # Errors
 /// If the deserializer fails, or the number of bytes is not a multiple of the size of a number.
-pub fn deserialize<'de, N: AnyBitPattern + NoUninit, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<N>, D::Error> {
-    deserializer.deserialize_bytes(Block(PhantomData))
+pub fn deserialize<'de, C: Container, D: Deserializer<'de>>(deserializer: D) -> Result<C, D::Error> {
+    deserializer.deserialize_bytes(Block(PhantomData)).map(C::from_vec)
 }
+
+/// What holds the numbers that [`deserialize`] has read.
+pub trait Container: Sized {
+    /// The numbers.
+    type Number: AnyBitPattern + NoUninit;
+
+    /// Holds these numbers.
+    fn from_vec(numbers: Vec<Self::Number>) -> Self;
+}
+
+macro_rules! containers {
+    ($($container:ty),*) => {$(
+        impl<N: AnyBitPattern + NoUninit> Container for $container {
+            type Number = N;
+
+            fn from_vec(numbers: Vec<N>) -> Self {
+                numbers.into()
+            }
+        }
+    )*};
+}
+
+containers!(Vec<N>, Box<[N]>, Arc<[N]>, Arc<Vec<N>>);
 
 struct Block<N>(PhantomData<N>);
 

@@ -384,12 +384,15 @@ fn a_message_that_cannot_be_decoded_names_the_array_the_reason_and_the_remedy() 
         failed.map(|report| report.result).expect_err("it cannot be decoded").to_string()
     };
     for seed in 0..10 {
-        for (which, words) in
-            [(0, "`untagged`"), (1, "`tag`"), (2, ": 7 is odd; where its type has serde attributes")]
-        {
+        for (which, words) in [
+            (0, "(serde's `deserialize_any`); where"),
+            (1, "(serde's `deserialize_any`); where"),
+            (2, ": 7 is odd; where"),
+        ] {
             let error = send(which, seed);
             assert!(error.starts_with("cannot decode a message to Reader or an element of it"), "{error}");
             assert!(error.contains(words), "{error}");
+            assert!(error.contains("`untagged`") && error.contains("leave them out"), "{error}");
         }
     }
 }

@@ -29,6 +29,7 @@ mod measuring;
 mod messages;
 mod order;
 mod other_build;
+mod payloads;
 mod populations;
 mod predicting;
 mod priorities;

@@ -15,7 +15,7 @@ use crate::cost::catalogue::{self, Subject};
 /// The results of each strategy at each replayed step.
 ///
 /// The text has a table per step and, for several steps, a table of totals. The document is
-/// `{"program", "topology", "database", "before", "strategies", "recommendation": {"strategy", "sentences"}}` with the fields of
+/// `{"program", "topology", "database", "before", "strategies", "recommendation": {"title", "strategy", "sentences"}}` with the fields of
 /// [`Replay`]. For several steps, these fields are totals, and `"steps": [{"database", "before", "strategies"}, ..]` follows. Loads,
 /// volumes and counts are sums over the steps, ratios are ratios of sums, the longest dilation is the maximum,
 /// and `database.step` is the first step. If strategies gave no answer for a step, the document also has
@@ -107,14 +107,15 @@ impl Serialize for Comparison {
         }
         #[derive(Serialize)]
         struct Recommended {
+            title: &'static str,
             strategy: String,
             sentences: Vec<String>,
         }
         let (program, topology) = (self.program.as_str(), self.topology.as_str());
         let (all, steps) = (self.total(), self.replays.as_slice());
         let recommendation = recommend(all.clone(), self.horizon, steps.len());
-        let recommendation = recommendation.map(|Recommendation { strategy, lead, reasons, .. }| {
-            Recommended { strategy, sentences: [lead, reasons].concat() }
+        let recommendation = recommendation.map(|Recommendation { title, strategy, lead, reasons }| {
+            Recommended { title, strategy, sentences: [lead, reasons].concat() }
         });
         let steps = if steps.len() == 1 { &[] } else { steps };
         Document { program, topology, all: &all, recommendation, steps }.serialize(serializer)

@@ -217,7 +217,7 @@ fn replay_gives_a_document_per_step_and_sums_over_several() {
     let one = "replay lb.json --step 5 --balancer GreedyLB --balancer RefineLB:imbalance=0.1 --format json";
     let one = sandbox.run(one).document();
     check_fields(&one, &["program", "topology", "database", "before", "strategies", "recommendation"]);
-    check_fields(&one["recommendation"], &["strategy", "sentences"]);
+    check_fields(&one["recommendation"], &["title", "strategy", "sentences"]);
     check_fields(&one["before"], METRICS);
     check_fields(
         &one["database"],

@@ -151,7 +151,7 @@ const moves = {
     if (!moved.length) return [`${state.after ? name : "This placement"} moves no object.`];
     const best = data.placements[data.recommended];
     const isOther = Boolean(best) && best !== after() && strategy_seconds !== null;
-    const onlyBest = `What fewer migrations would give was computed for ${best?.name} only, which is recommended.`;
+    const onlyBest = `What fewer migrations would give was computed for ${best?.name} only, which has a star in the overview.`;
     const hops = [before(), after()].map((it) => it.metrics.hop_bytes), [from, to] = hops.map((x) => bytesText(x ?? 0));
     const change = from === to ? `stay at ${from}`
       : `${hops[0] < hops[1] ? "rise all the same, from" : "fall from"} ${from} to ${to}`;
