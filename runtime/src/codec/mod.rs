@@ -111,7 +111,8 @@ impl Appender<'_> {
 
 /// The encoding of `value`.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, CodecError> {
-    let mut bytes = Vec::new();
+    // Counted first: a vector that grows is copied several times, and half of it may stay unused.
+    let mut bytes = Vec::with_capacity(size_of(value) as usize);
     encode_into(value, &mut bytes)?;
     Ok(bytes)
 }
