@@ -167,6 +167,7 @@ mod tests {
     use serde::de::DeserializeOwned;
     use std::collections::BTreeMap;
     use std::fmt::Debug;
+    use std::sync::Arc;
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     enum Shape {
@@ -182,6 +183,12 @@ mod tests {
         wide: Vec<f64>,
         #[serde(with = "numbers")]
         narrow: Vec<u8>,
+        #[serde(with = "numbers")]
+        boxed: Box<[f32]>,
+        #[serde(with = "numbers")]
+        slice: Arc<[i16]>,
+        #[serde(with = "numbers")]
+        vector: Arc<Vec<f64>>,
         shape: Shape,
     }
 
@@ -189,6 +196,7 @@ mod tests {
     fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: T) {
         let bytes = encode(&value).expect("encodes");
         assert_eq!(size(&value), bytes.len() as u64, "the counted size is the encoded size");
+        assert_eq!(bytes.capacity(), bytes.len(), "the buffer is as long as the encoding");
         assert_eq!(decode::<T>(&bytes).expect("decodes"), value);
         for cut in 0..bytes.len() {
             assert!(decode::<T>(&bytes[..cut]).is_err(), "{cut} of {} bytes are not a value", bytes.len());
@@ -207,7 +215,14 @@ mod tests {
         check(Shape::One(-3));
         check(Shape::Two(1, Some(2.0)));
         check(Shape::Named { text: "täxt".into(), map: [(1, true), (2, false)].into(), letter: 'x' });
-        check(Bulk { wide: vec![1.0, -2.0], narrow: vec![1, 2, 3], shape: Shape::Unit });
+        check(Bulk {
+            wide: vec![1.0, -2.0],
+            narrow: vec![1, 2, 3],
+            boxed: [0.5, 1.5].into(),
+            slice: [-1, 1].into(),
+            vector: Arc::new(vec![2.5]),
+            shape: Shape::Unit,
+        });
         check(Some([1i32, 2, 3]));
     }
 
@@ -278,7 +293,8 @@ mod tests {
     proptest! {
         #[test]
         fn decodes_any_bulk_value(wide: Vec<f64>, narrow: Vec<u8>) {
-            let value = Bulk { wide, narrow, shape: Shape::Unit };
+            let (boxed, slice, vector) = ([0.5].into(), [1].into(), Arc::new(vec![2.5]));
+            let value = Bulk { wide, narrow, boxed, slice, vector, shape: Shape::Unit };
             let bytes = encode(&value).expect("encodes");
             prop_assert_eq!(size(&value), bytes.len() as u64);
             let back: Bulk = decode(&bytes).expect("decodes");

@@ -29,9 +29,10 @@
 //!
 //! # Numbers for several receivers
 //!
-//! A message to several elements is cloned for each of them. Where they only read its numbers, an argument of type `Arc<[f64]>` or
-//! `Arc<Vec<f64>>` is not copied: all receivers in a process that shares memory have the same allocation, and a PE to which
-//! the message went as bytes makes one for its receivers. A receiver that writes after all takes a copy with `Arc::make_mut`.
+//! A message to several elements is cloned for each of them. Where they only read its numbers, let the argument be an `Arc<Vec<f64>>`: its
+//! clones share the numbers. All receivers in a process have the same allocation; on a simulated machine without
+//! `--pes-per-process`, all receivers on a PE. A receiver that changes numbers calls `Arc::make_mut`, which copies them if others hold
+//! them. An `Arc<[f64]>` is copied once more when it is decoded.
 //!
 //! ```
 //! use equipoise::prelude::*;
@@ -149,12 +150,17 @@ pub fn deserialize<'de, C: Container, D: Deserializer<'de>>(deserializer: D) -> 
     deserializer.deserialize_bytes(Block(PhantomData)).map(C::from_vec)
 }
 
-/// What holds the numbers that [`deserialize`] has read.
+/// A container of numbers that [`deserialize`] can make.
+#[diagnostic::on_unimplemented(
+    message = "`equipoise::numbers` cannot read numbers into a `{Self}`",
+    label = "not a container of numbers",
+    note = "it reads `Vec<N>`, `Box<[N]>`, `Arc<[N]>` and `Arc<Vec<N>>` with plain numbers N; write another `#[serde(with = ..)]` for other types"
+)]
 pub trait Container: Sized {
     /// The numbers.
     type Number: AnyBitPattern + NoUninit;
 
-    /// Holds these numbers.
+    /// Makes the container of these numbers.
     fn from_vec(numbers: Vec<Self::Number>) -> Self;
 }
 

@@ -3,7 +3,7 @@
 //! `ui/own` has mistakes that the macro reports (the macro's own tests check sentences and places without a
 //! compiler). `ui/rustc` has mistakes that rustc finds in the generated code and must report at the user's token.
 //! The output of rustc changes between versions, so `ui/rustc` is compared only with the recorded version. After an
-//! intended change, `TRYBUILD=overwrite cargo test -p equipoise-runtime-tests ui -- --ignored` records the output again.
+//! intended change, `TRYBUILD=overwrite cargo test -p equipoise-runtime-tests ui:: -- --ignored` records the output again.
 
 use std::process::Command;
 

@@ -67,6 +67,12 @@ impl Replay {
         rows.map(|row| (row.name.clone(), placement(&row.pe_of))).collect()
     }
 
+    /// What precedes the recommended strategy in sentences.
+    #[getter]
+    fn recommendation_title(&self) -> Option<&'static str> {
+        Some(self.found.comparison.recommendation()?.title)
+    }
+
     /// The recommended strategy and the reason.
     #[getter]
     fn recommendation(&self) -> Option<(String, String)> {

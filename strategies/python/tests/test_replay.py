@@ -53,7 +53,7 @@ def test_rows_of_a_replay(charm_dump):
         assert row["max_load_seconds"] == pytest.approx(database.pe_loads(pe).max())
         assert row["migrations"] == np.sum(pe != database.objects["pe"])
     assert replay.recommendation[0] in str(replay)
-    assert repr(replay) == f"<Replay of {database.program}, 1 step on flat:2: {replay.recommendation[0]} is recommended>"
+    assert repr(replay) == f"<Replay of {database.program}, 1 step on flat:2, recommended: {replay.recommendation[0]}>"
     assert replay.placements(-1).keys() == replay.placements().keys()
     with pytest.raises(IndexError, match="there is no step 99; the replay has 1 step: 0"):
         replay.placements(99)

@@ -25,8 +25,9 @@ pub struct ReportData {
     pub sentences: Vec<String>,
     /// The position in `placements` of the recommended placement.
     pub recommended: Option<usize>,
-    /// What it is: "Recommended", or "Best of these" where keeping the placement before is better.
-    pub recommended_as: String,
+    /// The title of the recommendation: "Recommended", or "Best of these" where keeping the placement before is better. None without a
+    /// recommendation.
+    pub recommendation_title: Option<String>,
     /// Whether loads are weights of a task graph, which have no unit. The names of fields say seconds all the same.
     pub weights: bool,
     /// The step that placements belong to, if there are several steps.

@@ -60,7 +60,7 @@ impl Replayed {
                 best.between = Between::all(database, &**machine, &best.pe_of, strategy)?;
             }
             // The page begins with the lead; the reasons are on its overview.
-            title.clone_into(&mut data.recommended_as);
+            data.recommendation_title = Some(title.to_owned());
             data.sentences.push(format!("{title}: {best}. {}", lead.join(" ")));
             data.sentences.extend(reasons);
         }

@@ -218,6 +218,7 @@ fn replay_gives_a_document_per_step_and_sums_over_several() {
     let one = sandbox.run(one).document();
     check_fields(&one, &["program", "topology", "database", "before", "strategies", "recommendation"]);
     check_fields(&one["recommendation"], &["title", "strategy", "sentences"]);
+    assert_eq!(one["recommendation"]["title"], "Recommended");
     check_fields(&one["before"], METRICS);
     check_fields(
         &one["database"],

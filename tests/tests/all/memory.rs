@@ -9,12 +9,14 @@ use equipoise_tests::fuzz::readers;
 /// The memory that the processes of these tests may use, in kB.
 const LIMIT: u32 = 400_000;
 
-/// The smallest limit of these tests, in kB: with 4,000 kB less, its code, its libraries and the threads of parallel computations do not
-/// fit, so the process does not start or has no answer.
-fn least(sandbox: &Sandbox) -> u32 {
-    let mut limits = (20_000..LIMIT).step_by(4_000);
+/// The smallest limit of these tests, in kB: 4,000 kB more than what the code, the libraries and the threads of parallel computations of a
+/// small command need. With less, the process may not start.
+fn least() -> u32 {
+    let (sandbox, too_little) = (Sandbox::new(), 20_000);
     let starts = |limit: &u32| sandbox.run_limited(*limit, "inspect ring:8").code == Some(0);
-    limits.find(starts).expect("it starts with much memory")
+    let limit = (too_little..LIMIT).step_by(4_000).find(starts).expect("it starts with much memory");
+    assert!(limit > too_little, "begin with less");
+    limit + 4_000
 }
 
 /// Runs `equipoise` with each line in a shell with limited memory. `phrase` is on stderr.
@@ -111,10 +113,10 @@ fn ends_with_a_sentence(sandbox: &Sandbox, limit: u32, line: &str) -> bool {
     code == 0
 }
 
-/// Runs all subcommands with these limits.
-fn run_all_subcommands(limits: &[u32]) {
-    let sandbox = Sandbox::new();
-    for &limit in limits {
+/// Runs all subcommands with as many kB more than the least.
+fn run_all_subcommands(more: &[u32]) {
+    let (sandbox, least) = (Sandbox::new(), least());
+    for limit in more.iter().map(|more| least + more) {
         for line in [
             "inspect mesh:300x300",
             "map --graph mesh:100x100 --topology torus:32x32",
@@ -133,14 +135,14 @@ fn run_all_subcommands(limits: &[u32]) {
 
 #[test]
 fn every_subcommand_ends_with_a_sentence_when_memory_is_short() {
-    run_all_subcommands(&[90_000]);
+    run_all_subcommands(&[45_000]);
 }
 
 #[test]
 #[ignore = "slow"]
 fn every_subcommand_ends_with_a_sentence_at_many_limits() {
     // Between what the process needs to start and what these lines need, allocations fail at many places.
-    run_all_subcommands(&[60_000, 90_000, 120_000, 160_000, 240_000]);
+    run_all_subcommands(&[15_000, 45_000, 75_000, 115_000, 195_000]);
 }
 
 /// Gives the golden inputs of all readers, or of every `nth`, to the command, those in text with blank lines at their end, with these limits.
@@ -170,15 +172,15 @@ fn give_inputs_to_readers(nth: usize, limits: &[u32], blank_lines: usize) {
 
 #[test]
 fn some_readers_end_with_a_sentence_when_memory_is_short() {
-    let least = least(&Sandbox::new());
+    let least = least();
     give_inputs_to_readers(if is_full_size() { 1 } else { 4 }, &[least, 200_000], 4 << 20);
 }
 
 #[test]
 #[ignore = "slow"]
 fn every_reader_ends_with_a_sentence_at_many_limits() {
-    let least = least(&Sandbox::new());
-    let limits: Vec<u32> = (least..72_000).step_by(12_000).chain((72_000..300_000).step_by(60_000)).collect();
+    let least = least();
+    let limits = [0, 12_000, 24_000, 84_000, 144_000, 204_000].map(|more| least + more);
     give_inputs_to_readers(1, &limits, 24 << 20);
 }
 
@@ -205,15 +207,15 @@ fn read_large_files(nth: usize, side: u32, limits: &[u32]) {
 
 #[test]
 fn large_files_end_with_a_sentence_when_memory_is_short() {
-    let least = least(&Sandbox::new());
+    let least = least();
     read_large_files(if is_full_size() { 1 } else { 3 }, 150, &[least, least + 16_000, 400_000]);
 }
 
 #[test]
 #[ignore = "slow"]
 fn larger_files_end_with_a_sentence_at_many_limits() {
-    let least = least(&Sandbox::new());
-    let limits: Vec<u32> = (least..600_000).step_by(30_000).chain([1_500_000]).collect();
+    let least = least();
+    let limits: Vec<u32> = (0..19).map(|nth| least + nth * 30_000).chain([1_500_000]).collect();
     read_large_files(1, 400, &limits);
 }
 

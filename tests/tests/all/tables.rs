@@ -1,6 +1,9 @@
-//! Tables: as CSV they have the fields of the JSON documents, and as text the units of what is known.
+//! Tables: as CSV they have the fields of the JSON documents, and as text the units of what is known. The words of a recommendation in all
+//! documents.
 
 use std::collections::BTreeSet;
+
+use serde_json::Value;
 
 use crate::documents::{METRICS, sandbox};
 
@@ -102,4 +105,24 @@ fn loads_of_task_graphs_without_times_have_no_unit() {
     let row = |words: &[&str]| text.lines().any(|line| line.split_whitespace().eq(words.iter().copied()));
     assert!(row(&["largest", "load", "12"]) && row(&["average", "load", "10.5"]), "{text}");
     assert!(has_seconds(&sandbox.run("inspect lb.json --step 4").result()));
+}
+
+#[test]
+fn a_recommendation_that_is_a_loss_is_only_the_best_of_these() {
+    let sandbox = sandbox();
+    // PE 0 works for 5 s. Apart, its objects need 3 and 2 s, and their 3 messages 3 s.
+    let timed =
+        sandbox.text("lb.json").replace("{}, {}, {}, {}", &[r#"{"wall_seconds": 5.0}"#; 4].join(", "));
+    sandbox.put("timed.json", timed);
+    sandbox.put("costs.json", r#"{"same_process": {"send_seconds": 1.0}}"#);
+    let line = "replay timed.json --step 5 --cost-model costs.json --balancer GreedyLB --report x.json --format json";
+    let document = sandbox.run(line).document();
+    assert_eq!(document["recommendation"]["title"], "Best of these", "{}", document["recommendation"]);
+    let report: Value = serde_json::from_str(&sandbox.text("x.json")).expect("JSON");
+    assert_eq!(report["recommendation_title"], "Best of these");
+    let lead = report["sentences"][0].as_str().expect("a sentence");
+    assert!(
+        lead.starts_with("Best of these: GreedyLB.") && lead.contains("keep the placement before"),
+        "{lead}"
+    );
 }

@@ -181,15 +181,19 @@ fn without_a_guard_every_message_is_ready() {
 #[test]
 fn arrays_of_numbers_are_encoded_in_bulk_without_a_serde_attribute() {
     let entries = "
-        #[entry] fn f(&mut self, cx: &Cx<Self>, a: Vec<f64>, #[serde(with = \"mine\")] b: Vec<f64>, c: Vec<bool>)
+        #[entry] fn f(&mut self, cx: &Cx<Self>, a: Vec<f64>, #[serde(with = \"mine\")] b: Vec<f64>, c: Vec<bool>, d: Arc<[u8]>)
         {}
     ";
     let written = items(block(entries)).concat();
     let bound = r#"#[serde(bound="for<'encoded>Vec<bool>:::equipoise::__private::Argument<'encoded>")]"#;
-    let bulk = r#"#[serde(with="::equipoise::numbers")]Vec<f64>"#;
-    let fields = format!(r#"f({bulk},#[serde(with="mine")]Vec<f64>,{bound}Vec<bool>)"#);
+    let numbers = r#"#[serde(with="::equipoise::numbers")]"#;
+    let fields =
+        format!(r#"f({numbers}Vec<f64>,#[serde(with="mine")]Vec<f64>,{bound}Vec<bool>,{numbers}Arc<[u8]>)"#);
     assert!(written.contains(&fields), "{written}");
-    assert!(written.contains("fnf(&mutself,cx:&Cx<Self>,a:Vec<f64>,b:Vec<f64>,c:Vec<bool>){}"), "{written}");
+    assert!(
+        written.contains("fnf(&mutself,cx:&Cx<Self>,a:Vec<f64>,b:Vec<f64>,c:Vec<bool>,d:Arc<[u8]>){}"),
+        "{written}"
+    );
 }
 
 #[test]

@@ -84,9 +84,9 @@ class Replay:
         return str(self._core)
 
     def __repr__(self) -> str:
-        number, best = len(self.steps), self.recommendation
+        number, best, title = len(self.steps), self.recommendation, self._core.recommendation_title
         steps = "1 step" if number == 1 else f"{number} steps"
-        recommended = f": {best[0]} is recommended" if best else ""
+        recommended = f", {title.lower()}: {best[0]}" if best and title else ""
         return f"<Replay of {self._name}, {steps} on {self.topology}{recommended}>"
 
 

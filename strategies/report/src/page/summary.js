@@ -41,7 +41,7 @@ function placementsTable(isSum) {
   const choice = (text, it) => {
     const i = data.placements.indexOf(it), onclick = () => choose(i);
     return make("span", {}, make("button", { onclick, "aria-label": `Show ${text} in all panels` }, text),
-      i === data.recommended && make("span", { class: "mark" }, ` ★ ${data.recommended_as.toLowerCase()}`));
+      i === data.recommended && make("span", { class: "mark" }, ` ★ ${data.recommendation_title.toLowerCase()}`));
   };
   const cost = (name) => (it) => ((isSum ? it.totals : it.metrics) || {})[name];
   const ofMoves = (name) => (it) => it === before() ? null : cost(name)(it);
@@ -88,7 +88,7 @@ const summary = {
     const isSum = data.placements.some((it) => it.totals), { step_seconds, hop_bytes } = before()?.metrics || {};
     const isTimed = isKnown(step_seconds), ofAfter = hasPlacements ? sentencesOfAfter(isTimed || isSum) : [];
     const notes = data.refusals.map(([name, reason]) => `No answer from ${name}: ${reason}.`);
-    if (data.recommended !== null) notes.push(isTimed ? `${data.recommended_as}: the smallest sum of predicted ` +
+    if (data.recommended !== null) notes.push(isTimed ? `${data.recommendation_title}: the smallest sum of predicted ` +
       `${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
       : words("thumb") + notCompared(isSum));
     if (isKnown(hop_bytes)) notes.push(words("hops"));

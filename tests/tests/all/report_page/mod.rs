@@ -88,6 +88,7 @@ fn a_replay_of_a_charm_dump_shows_all_panels() {
     assert_eq!(tab.text("document.body.dataset.strategy"), names[recommended]);
     let marked = "document.querySelector('.mark').closest('tr').querySelector('button').textContent";
     assert_eq!(tab.text(marked), names[recommended]);
+    assert_eq!(tab.text("document.querySelector('.mark').textContent").trim(), "★ recommended");
     assert_eq!(tab.text("document.querySelector('tr[aria-current] button').textContent"), names[recommended]);
     tab.open(&sandbox.path().join("replay.html"), "panel=moves&strategy=GreedyLB");
     let moves = placements[1]["metrics"]["migrations"].as_u64().expect("a number");

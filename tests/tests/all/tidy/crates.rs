@@ -72,8 +72,8 @@ fn forbidden_dependencies(member: &str, manifest: &toml::Table, allowed: &[&str]
                 if !allowed.contains(&name.as_str()) {
                     violations.push(format!(
                         "{member}/Cargo.toml: {kind} on {name} are forbidden; a crate depends on earlier ones of \
-                         strategies/model, strategies/network, strategies, strategies/report, runtime, apps, and then apps/cli, \
-                         apps/figures, tests and benches; move shared code to an earlier one"
+                         strategies/model, strategies/network, strategies, strategies/report, runtime, apps or runtime/tests, and then \
+                         apps/cli, apps/figures, tests and benches; move shared code to an earlier one"
                     ));
                 }
             }
