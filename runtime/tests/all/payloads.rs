@@ -10,13 +10,16 @@ use std::sync::Arc;
 
 const READERS: i32 = 20;
 
+/// Numbers that receivers share.
+type Payload = (Arc<[f64]>, Arc<Vec<f64>>);
+
 /// The PE of a reader, and the addresses of the slice and the vector that it has received.
 type Received = (u32, [usize; 2]);
 
 #[derive(Serialize, Deserialize)]
 struct Reader {
     /// What it has received. It is kept, so that no two allocations follow each other at one address.
-    kept: Option<(Arc<[f64]>, Arc<Vec<f64>>)>,
+    kept: Option<Payload>,
     done: Exit<Vec<Received>>,
 }
 
