@@ -78,7 +78,8 @@ use proc_macro::TokenStream;
 /// the visibility and documentation of their entry method.
 ///
 /// A message to several elements is cloned, also as the result of a reduction: then its
-/// arguments must be `Clone`. Cloning an argument of type `Arc` does not copy its content. Arguments of a type such as `Vec<f64>` or `Arc<[f64]>` are encoded as one block of bytes
+/// arguments must be `Clone`. Cloning an argument of type `Arc` does not copy its content. Arguments of a type such as
+/// `Vec<f64>` or `Arc<[f64]>` are encoded as one block of bytes
 /// (`equipoise::numbers`), unless the argument has its own `#[serde(..)]` attribute. Arguments of other types derive
 /// `Serialize` and `Deserialize`.
 #[proc_macro_attribute]
