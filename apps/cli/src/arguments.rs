@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::ArgGroup;
 use equipoise_apps::Failure;
-use equipoise_model::{Database, Topology, graph};
+use equipoise_model::{Database, Topology, graph, launcher};
 
+use crate::input;
 use crate::paths::Files;
-use crate::{input, launcher_files};
 
 /// The heading of the arguments for programs. It is the last one.
 pub(crate) const PROGRAM: &str = "Program options";
@@ -108,6 +108,6 @@ pub(crate) struct MappingArgs {
 impl MappingArgs {
     /// The PE of every task of `database` on `machine`.
     pub(crate) fn placement(&self, database: &Database, machine: &dyn Topology) -> Result<Vec<u32>, Failure> {
-        launcher_files::placement(&self.mapping, database, machine, self.slots)
+        Ok(launcher::placement(&self.mapping, database, machine, self.slots)?)
     }
 }

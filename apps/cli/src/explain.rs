@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::graph::parallel;
+use equipoise_model::launcher;
 use equipoise_model::table::{aligned, bytes, count, percent, seconds};
 use equipoise_model::topology::DEFAULT_BANDWIDTH;
 use equipoise_model::{Database, Topology};
@@ -19,7 +20,7 @@ use crate::arguments::{MachineArg, MappingArgs, TaskArgs};
 use crate::inspect::end_name;
 use crate::program::{ModelArgs, Tasks};
 use crate::report::{self, ReportArg};
-use crate::{cost_table, input, launcher_files, progress};
+use crate::{cost_table, input, progress};
 
 /// The arguments of `equipoise explain`.
 #[derive(clap::Args)]
@@ -133,7 +134,7 @@ impl Args {
         let mut tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
         let after = self.mapping.placement(&tasks.database, machine)?;
         let before = match &self.initial {
-            Some(path) => launcher_files::placement(path, &tasks.database, machine, self.mapping.slots)?,
+            Some(path) => launcher::placement(path, &tasks.database, machine, self.mapping.slots)?,
             None => tasks.database.placement(),
         };
         // Metrics count migrations from the placement of the database, so it becomes the one to compare with.

@@ -1,7 +1,7 @@
 //! `equipoise launcher`: checks a launcher's file, and writes the same placement in other formats.
 
 use equipoise_apps::{Failure, FormatArg, output};
-use equipoise_model::launcher::{self, Slots};
+use equipoise_model::launcher::{self, LauncherFile, Slots};
 use equipoise_model::table::{count, pairs};
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::paths::Files;
 pub struct Args {
     /// The launcher's file, which places ranks; `help` lists all formats
     #[arg(value_name = "FORMAT=FILE", value_parser = launcher_files::parser())]
-    file: launcher_files::LauncherFile,
+    file: LauncherFile,
 
     #[command(flatten)]
     machine: MachineArg,
@@ -28,7 +28,7 @@ pub struct Args {
 
     /// Also write the placement to a file in this format; mapping=FILE has one PE per line, in rank order
     #[arg(long, value_name = "FORMAT=FILE", value_parser = launcher_files::parser())]
-    to: Vec<launcher_files::LauncherFile>,
+    to: Vec<LauncherFile>,
 
     #[command(flatten)]
     output: FormatArg,
@@ -54,8 +54,7 @@ impl Args {
             .writes(self.to.iter().map(|file| &file.path))
             .check()?;
         let machine = &*self.machine.topology?;
-        let (slots, launcher_files::LauncherFile { format, path }) =
-            (Slots::of(machine, self.slots.slots), &self.file);
+        let (slots, LauncherFile { format, path }) = (Slots::of(machine, self.slots.slots), &self.file);
         let pe_of = launcher::read(path, format, &slots)?;
         if let Some(ranks) = self.ranks.filter(|&ranks| ranks != pe_of.len()) {
             return Err(Failure::input(format!(

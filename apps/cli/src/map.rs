@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::assignment::{Note, mapping_file};
-use equipoise_model::launcher::Slots;
+use equipoise_model::launcher::{self, LauncherFile, Slots};
 use equipoise_model::table::{count, seconds};
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_report::ReportData;
@@ -89,7 +89,7 @@ struct PlacementArgs {
 struct LauncherArgs {
     /// Also write a launcher's file, which places ranks (rank i is task i); `help` lists all formats
     #[arg(long, value_name = "FORMAT=FILE", value_parser = launcher_files::parser())]
-    launcher: Vec<launcher_files::LauncherFile>,
+    launcher: Vec<LauncherFile>,
 
     #[command(flatten)]
     slots: SlotsArg,
@@ -138,7 +138,7 @@ impl Args {
             ));
         }
         if let Some(path) = &initial {
-            let initial = launcher_files::placement(path, &database, machine, slots)?;
+            let initial = launcher::placement(path, &database, machine, slots)?;
             database = database.placed(&initial);
         }
         let given = self.constraints.read_beside(max_moves.is_some())?;

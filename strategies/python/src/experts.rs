@@ -7,7 +7,9 @@ use equipoise_model::numbers::Numbers;
 use equipoise_model::params::parse_bytes;
 use equipoise_model::quote::quoted;
 use equipoise_model::replica_plan::ReplicaPlan;
-use equipoise_strategies::replicas::{Request, Transfer, eplb, evaluate, place, published, transfers};
+use equipoise_strategies::replicas::{
+    Request, Transfer, eplb, evaluate, other_machine, place, published, transfers,
+};
 use numpy::{PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -119,14 +121,15 @@ fn numbers(table: &PyReadonlyArray2<'_, f64>) -> Numbers {
     Numbers { rows: table.as_array().rows().into_iter().map(|row| row.to_vec()).collect() }
 }
 
-fn plan(experts: usize, rows: &PyReadonlyArray2<'_, i64>, topology: String) -> PyResult<ReplicaPlan> {
+/// The experts of all slots, and the spec of the machine.
+type Slots<'py> = (PyReadonlyArray2<'py, i64>, String);
+
+/// The plan with these slots; errors call it ``what``.
+fn plan(what: &str, experts: usize, (rows, topology): Slots<'_>) -> PyResult<ReplicaPlan> {
     let expert = |&number: &i64| {
         let known = u32::try_from(number).ok().filter(|&expert| (expert as usize) < experts);
         known.ok_or_else(|| {
-            usage(format!(
-                "the previous plan names expert {number}; experts are 0 to {}",
-                experts.saturating_sub(1)
-            ))
+            usage(format!("{what} names expert {number}; experts are 0 to {}", experts.saturating_sub(1)))
         })
     };
     let table = rows.as_array();
@@ -134,16 +137,17 @@ fn plan(experts: usize, rows: &PyReadonlyArray2<'_, i64>, topology: String) -> P
     Ok(ReplicaPlan { topology, experts, physical_to_logical: rows.collect::<PyResult<_>>()? })
 }
 
-/// Places replicas of experts: ``weight`` has a row per layer and a column per expert.
+/// Places replicas of experts: ``weight`` has a row per layer and a column per expert. With ``judged``, judges this plan and places nothing.
 #[pyfunction]
-#[pyo3(signature = (weight, replicas, machine, previous, groups, sources, gamma, tolerance, expert_bytes))]
+#[pyo3(signature = (weight, replicas, machine, judged, previous, groups, sources, gamma, tolerance, expert_bytes))]
 #[allow(clippy::too_many_arguments, reason = "the Python files of the package are the only caller")]
 pub(crate) fn experts(
     py: Python<'_>,
     weight: PyReadonlyArray2<'_, f64>,
     replicas: usize,
     machine: &Machine,
-    previous: Option<(PyReadonlyArray2<'_, i64>, String)>,
+    judged: Option<Slots<'_>>,
+    previous: Option<Slots<'_>>,
     groups: usize,
     sources: Option<PyReadonlyArray2<'_, f64>>,
     gamma: Option<f64>,
@@ -154,7 +158,9 @@ pub(crate) fn experts(
         .map_err(|expected| usage(format!("expert_bytes is '{}': {expected}", quoted(expert_bytes))))?;
     let (loads, topology) = (numbers(&weight), machine.topology.clone());
     let sources = sources.as_ref().map(numbers);
-    let previous = previous.map(|(rows, topology)| plan(loads.columns(), &rows, topology)).transpose()?;
+    let given =
+        |what, slots: Option<Slots<'_>>| slots.map(|slots| plan(what, loads.columns(), slots)).transpose();
+    let (judged, previous) = (given("the plan", judged)?, given("the previous plan", previous)?);
     Run::new().wait(py, move || {
         let request = Request {
             groups,
@@ -166,14 +172,22 @@ pub(crate) fn experts(
         };
         request.check(&*topology).map_err(|error| usage(error.to_string()))?;
         let judge = |plan: &ReplicaPlan| evaluate(plan, &request, &*topology, expert_bytes).map_err(raise);
-        let plan = place(&request, &*topology).map_err(raise)?;
+        let mut warnings = request.warnings(&*topology);
+        let plan = match judged {
+            Some(plan) => {
+                request.check_plan(&plan).map_err(|reason| usage(format!("the plan: {reason}")))?;
+                warnings.extend(other_machine("the plan", &plan, &*topology));
+                ReplicaPlan { topology: topology.spec(), ..plan }
+            }
+            None => place(&request, &*topology).map_err(raise)?,
+        };
         let costs = json(&judge(&plan)?)?;
         let eplb = json(&judge(&published(&request, &*topology).map_err(raise)?)?)?;
         let row = |it: Transfer| {
             [it.layer as i64, it.expert.into(), it.from.map_or(-1, |pe| pe as i64), it.to as i64]
         };
         let transfers = transfers(&plan, &request, &*topology).map(|all| all.into_iter().map(row).collect());
-        Ok(Plan { plan, warnings: request.warnings(&*topology), costs, eplb, transfers })
+        Ok(Plan { plan, warnings, costs, eplb, transfers })
     })
 }
 

@@ -1,14 +1,17 @@
 //! `equipoise.map`: maps the tasks of a graph or the objects of a database to the PEs of a machine.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use equipoise_model::assignment::Note;
+use equipoise_model::assignment::{Note, mapping_file};
 use equipoise_model::fault::Fault;
+use equipoise_model::launcher::{self, Job, Slots};
 use equipoise_model::table::percent;
 use equipoise_model::{Assignment, Database as Record, Topology};
 use equipoise_report::{Builder, ReportFile};
 use equipoise_strategies::StrategyError;
+use equipoise_strategies::cost::explain::Explanation;
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::strategy::guarded;
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -163,6 +166,27 @@ impl Mapping {
         }
     }
 
+    /// Bytes by distance and by level, heavy distant edges and the busiest links, as JSON; at most ``most`` edges and links.
+    fn explain(&self, py: Python<'_>, most: usize) -> PyResult<String> {
+        let found = self.found.clone();
+        Run::new().wait(py, move || {
+            let Found { record, topology, answer, .. } = &*found;
+            json(&Explanation::of(record, &**topology, &record.placement(), &answer.pe_of, most))
+        })
+    }
+
+    /// Writes a mapping, or a launcher's file of this format for a machine with ``slots`` slots per PE.
+    fn write(&self, path: PathBuf, format: Option<&str>, slots: u32) -> PyResult<()> {
+        let Found { topology, answer, .. } = &*self.found;
+        let Some(format) = format else {
+            return mapping_file::write(&path, &answer.pe_of).map_err(of_file);
+        };
+        let format = launcher::format(format).map_err(raise)?;
+        let slots = Slots::of(&**topology, slots);
+        let job = Job::new(&answer.pe_of, &slots).map_err(raise)?;
+        launcher::write(&path, &launcher::text(format, &job).map_err(raise)?).map_err(of_file)
+    }
+
     /// Writes a report, ``.html`` or ``.json``.
     fn report(&self, py: Python<'_>, path: &str, title: String) -> PyResult<()> {
         let file: ReportFile = path.parse().map_err(raise)?;
@@ -179,6 +203,22 @@ impl Mapping {
     }
 }
 
+/// Where tasks start: the PE of each, or a mapping or a launcher's file as a tuple with one name.
+#[derive(FromPyObject)]
+pub(crate) enum Start<'py> {
+    File((PathBuf,)),
+    Places(PyReadonlyArray1<'py, i64>),
+}
+
+impl Start<'_> {
+    fn placement(&self, record: &Record, topology: &dyn Topology) -> PyResult<Vec<u32>> {
+        match self {
+            Start::Places(places) => Database { record: Arc::new(record.clone()) }.placement(places),
+            Start::File((file,)) => launcher::placement(file, record, topology, 1).map_err(of_file),
+        }
+    }
+}
+
 /// Maps the tasks of ``database`` to the PEs of ``machine``, starting from ``start`` or from blocks.
 #[pyfunction]
 #[pyo3(signature = (database, machine, balancer, limits, seed, start=None))]
@@ -189,13 +229,13 @@ pub(crate) fn map(
     balancer: Balancer,
     limits: Limits,
     seed: u64,
-    start: Option<PyReadonlyArray1<'_, i64>>,
+    start: Option<Start<'_>>,
 ) -> PyResult<Mapping> {
     let (topology, run) = (machine.topology.clone(), Run::new());
     let record = placed(&database.record, &*topology);
     let record = match start {
         Some(start) => {
-            let start = Database { record: Arc::new(record.clone()) }.placement(&start)?;
+            let start = start.placement(&record, &*topology)?;
             record.placed(&start)
         }
         None => record,

@@ -1,6 +1,7 @@
 """`equipoise.experts` and `equipoise.eplb` against NumPy and the published example."""
 
 import json
+from collections import Counter
 
 import equipoise as eq
 import numpy as np
@@ -135,3 +136,40 @@ def test_wrong_numbers_of_eplb():
         eq.eplb.rebalance_experts(np.empty((0, 12)), 16, 4, 2, 8)
     with pytest.raises(TypeError, match="num_gpus is 'x'"):
         eq.eplb.rebalance_experts(WEIGHT, 16, 4, 2, "x")
+
+
+def test_plans_of_others_are_judged_as_they_are(tmp_path):
+    rng = np.random.default_rng(1)
+    weight, machine = rng.lognormal(0, 0.8, (2, 32)), "flat:2*flat:4"
+    eplb = eq.eplb.rebalance_experts(weight, 40, 1, 1, 8)[0]
+    judged = eq.evaluate_plan(eplb, weight, machine)
+    found, repeated = ratios(eplb, weight, 8)
+    assert [layer["max_over_average"] for layer in judged.costs] == pytest.approx(found)
+    assert (judged.summary["pes_with_repeated_expert"] > 0) == (repeated > 1)
+    assert np.array_equal(judged.physical_to_logical, eplb) and judged.topology == machine
+    # A plan for earlier loads.
+    plan, later = eq.experts(weight, 40, machine), weight * rng.lognormal(0, 0.5, weight.shape)
+    plan.write(tmp_path / "plan.json")
+    for given in (plan, tmp_path / "plan.json"):
+        today = eq.evaluate_plan(given, later)
+        assert [layer["max_over_average"] for layer in today.costs] == pytest.approx(ratios(plan.physical_to_logical, later, 8)[0])
+    moved = eq.evaluate_plan(eplb, weight, machine, previous=plan, expert_bytes=3)
+    before, after = (it.reshape(2, 8, 5) for it in (plan.physical_to_logical, eplb))
+    # EPLB's plan has an expert twice on a GPU, and each of the two needs a copy.
+    new = sum((Counter(after[at].tolist()) - Counter(before[at].tolist())).total() for at in np.ndindex(2, 8))
+    assert moved.summary["moves"] == new == len(moved.transfers) and moved.summary["bytes_moved"] == 3 * new
+    # One row is the plan of one layer.
+    assert eq.evaluate_plan(eplb[0], weight[0], machine).costs[0] == judged.costs[0]
+    for arguments, sentence in [
+        ((eplb, weight), "the plan names no machine; give topology"),
+        ((eplb, weight, "flat:7"), "cannot be the same number on each of 7 PEs"),
+        ((eplb[:1], weight, machine), "the plan: found 1 layer"),
+        ((np.zeros_like(eplb), weight, machine), "expert 1 of 32 has no replica"),
+        ((eplb + 1, weight, machine), "the plan names expert 32; experts are 0 to 31"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            eq.evaluate_plan(*arguments)
+    with pytest.raises(ValueError, match="expert_bytes has no effect without previous"):
+        eq.evaluate_plan(eplb, weight, machine, expert_bytes=3)
+    with pytest.warns(UserWarning, match="the plan was made for 8 PEs"):
+        eq.evaluate_plan(plan, weight, "flat:4")

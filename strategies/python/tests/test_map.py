@@ -303,3 +303,52 @@ def test_machines_have_distances():
             machine.distance(0, wrong)
     with pytest.raises(IndexError, match="there is no PE -1"):
         machine.distances_from(-1)
+
+
+def test_files_of_mappings_and_launchers_are_read_back(matrix, tmp_path):
+    machine = "torus:4x4*flat:4"
+    mapping = eq.map(matrix, machine)
+    mapping.write(tmp_path / "tasks.map")
+    assert [int(line) for line in (tmp_path / "tasks.map").read_text().split()] == mapping.pe.tolist()
+    for launcher in ("openmpi", "pods", "torchrun", "json"):
+        mapping.write(tmp_path / "ranks", launcher)
+        start = f"{launcher}={tmp_path / 'ranks'}"
+        judged = eq.map(matrix, machine, balancer="DummyLB", start=start)
+        if launcher in ("openmpi", "json"):
+            assert np.array_equal(judged.pe, mapping.pe) and judged.costs["hop_bytes"] == mapping.costs["hop_bytes"]
+        # Some formats name nodes only.
+        assert np.array_equal(judged.pe // 4, mapping.pe // 4), launcher
+    judged = eq.map(matrix, machine, balancer="DummyLB", start=tmp_path / "tasks.map")
+    assert np.array_equal(judged.pe, mapping.pe)
+    for start, error in [("tasks.map", eq.EquipoiseError), ("torchrun=missing", eq.EquipoiseError)]:
+        with pytest.raises(error, match="cannot read"):
+            eq.map(matrix, machine, start=start)
+    (tmp_path / "short").write_text("0\n1\n")
+    with pytest.raises(eq.EquipoiseError, match="places 2 objects, but the database has 64"):
+        eq.map(matrix, machine, start=tmp_path / "short")
+    with pytest.raises(ValueError, match="did you mean `torchrun`"):
+        mapping.write(tmp_path / "ranks", "torchrum")
+    two = eq.map(matrix, "flat:32")
+    with pytest.raises(ValueError, match="use --slots 2"):
+        two.write(tmp_path / "ranks", "openmpi")
+    two.write(tmp_path / "ranks", "openmpi", slots=2)
+    assert np.array_equal(eq.map(matrix, "flat:32", "DummyLB", start=f"openmpi={tmp_path / 'ranks'}").pe, two.pe)
+    with pytest.raises(ValueError, match="slots is 0; give a number of at least 1"):
+        two.write(tmp_path / "ranks", "openmpi", slots=0)
+    with pytest.raises(eq.EquipoiseError, match="cannot write the mapping"):
+        two.write(tmp_path / "missing" / "ranks")
+
+
+def test_explanations_agree_with_costs(matrix):
+    mapping = eq.map(matrix, TORUS)
+    explanation = mapping.explain()
+    for when, costs in [("before", mapping.start_costs), ("after", mapping.costs)]:
+        by_distance = sum(at["distance"] * at[f"bytes_{when}"] for at in explanation["distances"])
+        assert by_distance == costs["hop_bytes"]
+        links = explanation[f"hot_{when}"]
+        assert len(links) == 8 and links[0]["bytes"] == costs["max_link_bytes"] and links[0]["seconds"] > 0
+    assert explanation["levels"] == []
+    all_of_it = mapping.explain(most=10**6)
+    # Each of the 64 nodes has six links to others.
+    assert all_of_it["hot_after"][:8] == explanation["hot_after"] and len(all_of_it["hot_after"]) <= 6 * 64
+    assert mapping.explain(most=0)["hot_after"] == []

@@ -10,12 +10,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::assignment::mapping_file::{MappingError, MappingFile};
 use crate::descriptor::{Descriptor, find};
 use crate::fault::{Classified, Fault};
 use crate::files::AtLine;
 use crate::files::{self, Unread, can_write_whole, write_whole};
 use crate::params::ParamError;
 use crate::quote::{sentence, shown};
+use crate::table::count;
+use crate::{Database, Topology};
 
 mod flux;
 mod fugaku;
@@ -66,6 +69,60 @@ pub struct RankFile {
     pub has_slots: bool,
 }
 
+/// A launcher's file and its format.
+#[derive(Clone, Debug)]
+pub struct LauncherFile {
+    /// The format.
+    pub format: &'static Format,
+    /// The name of the file.
+    pub path: PathBuf,
+}
+
+impl LauncherFile {
+    /// The file of `FORMAT=FILE`.
+    ///
+    /// # Errors
+    /// If the text does not have this form, or there is no such format.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (format, path) = text
+            .split_once('=')
+            .filter(|(_, path)| !path.is_empty())
+            .ok_or_else(|| format!("expected FORMAT=FILE such as mpich=MPICH_RANK_ORDER, found `{text}`"))?;
+        let format = self::format(format).map_err(|error| error.to_string())?;
+        Ok(LauncherFile { format, path: path.into() })
+    }
+}
+
+/// The PE of every task of `database` on `machine`: from the mapping at `file`, or if `file` is `FORMAT=FILE` and no file has
+/// this name, from a launcher's file with one rank per task. A PE has `slots` slots in that file, or more if the tasks
+/// need more.
+///
+/// # Errors
+/// If the file cannot be used, or does not place exactly the tasks.
+///
+/// # Panics
+/// If the machine has no PE, or `slots` is 0.
+pub fn placement(
+    file: &Path,
+    database: &Database,
+    machine: &dyn Topology,
+    slots: u32,
+) -> Result<Vec<u32>, LauncherError> {
+    // The name of a mapping may contain `=`.
+    let launcher_file =
+        file.to_str().filter(|_| !file.exists()).and_then(|text| LauncherFile::parse(text).ok());
+    let Some(LauncherFile { format, path }) = launcher_file else {
+        return Ok(MappingFile::read(file)?.placement(database)?.to_vec());
+    };
+    let tasks = database.objects.len();
+    let per_pe = u32::try_from(tasks.div_ceil(machine.pes())).unwrap_or(u32::MAX).max(slots);
+    let pe_of = read(&path, format, &Slots::of(machine, per_pe))?;
+    if pe_of.len() != tasks {
+        return Err(LauncherError::Ranks { path, ranks: pe_of.len(), tasks });
+    }
+    Ok(pe_of)
+}
+
 /// Why a launcher's file cannot be written or read. The message names the file, what is wrong, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -73,6 +130,12 @@ pub enum LauncherError {
     /// The format is unknown.
     #[error(transparent)]
     Unknown(#[from] ParamError),
+    /// Where a mapping may be in place of a launcher's file: the mapping cannot be used.
+    #[error(transparent)]
+    Mapping(#[from] MappingError),
+    /// The ranks do not fit on the machine.
+    #[error("cannot write a launcher's file: {0}")]
+    Job(String),
     /// The format cannot represent the placement.
     #[error("{format}: {}", sentence(.reason))]
     Unfit {
@@ -110,16 +173,31 @@ pub enum LauncherError {
         /// What is wrong and what was expected.
         reason: String,
     },
+    /// The file does not have a rank per task.
+    #[error(
+        "the launcher's file `{}` places {}, but the graph has {}; use a file with a rank per task",
+        shown(.path), count(*.ranks as u64, "rank"), count(*.tasks as u64, "task")
+    )]
+    Ranks {
+        /// The file.
+        path: PathBuf,
+        /// The ranks of the file.
+        ranks: usize,
+        /// The tasks of the graph.
+        tasks: usize,
+    },
 }
 
 impl Classified for LauncherError {
     fn fault(&self) -> Fault {
         match self {
-            LauncherError::Unknown(_) | LauncherError::Unfit { .. } | LauncherError::Read { .. } => {
-                Fault::Usage
-            }
+            LauncherError::Unknown(_)
+            | LauncherError::Job(_)
+            | LauncherError::Unfit { .. }
+            | LauncherError::Read { .. } => Fault::Usage,
+            LauncherError::Mapping(error) => error.fault(),
             LauncherError::Write { source, .. } => source.fault(),
-            LauncherError::Content { .. } => Fault::Input,
+            LauncherError::Content { .. } | LauncherError::Ranks { .. } => Fault::Input,
         }
     }
 }

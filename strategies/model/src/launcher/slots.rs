@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::LauncherError;
 use crate::Topology;
 use crate::files::AtLine;
 use crate::table::count;
@@ -234,15 +235,16 @@ impl<'a> Job<'a> {
     ///
     /// # Errors
     /// If there is no rank, or a PE does not exist or has more ranks than slots.
-    pub fn new(pe_of: &[u32], slots: &'a Slots) -> Result<Self, String> {
+    pub fn new(pe_of: &[u32], slots: &'a Slots) -> Result<Self, LauncherError> {
+        let wrong = |reason: String| Err(LauncherError::Job(reason));
         if pe_of.is_empty() {
-            return Err("there is no rank to place; give a graph with at least one task".into());
+            return wrong("there is no rank to place; give a graph with at least one task".into());
         }
         let mut on_pe = vec![0u32; slots.place_of.len()];
         let mut places = Vec::with_capacity(pe_of.len());
         for (rank, &pe) in pe_of.iter().enumerate() {
             let Some(&(_, core)) = slots.place_of.get(pe as usize) else {
-                return Err(format!("rank {rank} is on PE {pe}, which the machine does not have"));
+                return wrong(format!("rank {rank} is on PE {pe}, which the machine does not have"));
             };
             let taken = &mut on_pe[pe as usize];
             places.push((pe, u64::from(core) * u64::from(slots.per_pe) + u64::from(*taken)));
@@ -252,7 +254,7 @@ impl<'a> Job<'a> {
             on_pe.iter().enumerate().max_by_key(|&(pe, taken)| (taken, usize::MAX - pe))
             && *taken > slots.per_pe
         {
-            return Err(format!(
+            return wrong(format!(
                 "PE {pe} has {taken} ranks, but only {}; use --slots {taken} if {taken} processes run on \
                  it, or map to at least as many PEs as ranks",
                 count(slots.per_pe, "slot")

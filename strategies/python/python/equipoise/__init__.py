@@ -1,7 +1,8 @@
 """Load balancing and topology-aware mapping.
 
 `map` places the tasks of a graph on a machine, `read` and `replay` compare strategies on recorded load-balancing
-steps, `predict` judges predictors of loads on them, `experts` places the replicas of the experts of a model, and `eplb` has the published algorithm for them.
+steps, `predict` judges predictors of loads on them, `experts` places the replicas of the experts of a model, `evaluate_plan` judges
+such a plan, and `eplb` has the published algorithm for them.
 
 NumPy is needed. SciPy, NetworkX and pandas are imported only where their objects come in or go out.
 
@@ -15,7 +16,7 @@ Wrong requests raise `ValueError`, `TypeError` or `IndexError`; everything else 
 from . import eplb
 from ._core import EquipoiseError, __version__, strategies
 from ._database import Database, Frames, read
-from ._experts import Plan, experts
+from ._experts import Plan, evaluate_plan, experts
 from ._limits import Wish
 from ._machine import Machine
 from ._map import Mapping, map
@@ -34,6 +35,7 @@ __all__ = [
     "Wish",
     "__version__",
     "eplb",
+    "evaluate_plan",
     "experts",
     "map",
     "predict",

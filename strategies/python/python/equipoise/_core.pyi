@@ -78,6 +78,8 @@ class Mapping:
     @property
     def summary(self) -> str: ...
     def document(self) -> str: ...
+    def explain(self, most: int) -> str: ...
+    def write(self, path: str | os.PathLike[str], format: str | None, slots: int) -> None: ...
     def report(self, path: str, title: str) -> None: ...
 
 @final
@@ -129,7 +131,7 @@ def map(
     balancer: tuple[str, Any | None],
     limits: dict[str, Any],
     seed: int,
-    start: NDArray[np.int64] | None = None,
+    start: NDArray[np.int64] | tuple[str | os.PathLike[str]] | None = None,
 ) -> Mapping: ...
 def replay(
     steps: Sequence[Database],
@@ -152,6 +154,7 @@ def experts(
     weight: NDArray[np.float64],
     replicas: int,
     machine: Machine,
+    judged: tuple[NDArray[np.int64], str] | None,
     previous: tuple[NDArray[np.int64], str] | None,
     groups: int,
     sources: NDArray[np.float64] | None,

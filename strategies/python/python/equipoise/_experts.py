@@ -1,4 +1,4 @@
-"""Places replicas of the experts of a model."""
+"""Places replicas of the experts of a model, and judges plans."""
 
 from __future__ import annotations
 
@@ -165,19 +165,77 @@ def experts(
     _needs("expert_bytes", expert_bytes, {"previous": previous})
     if expert_bytes is None:
         expert_bytes = "42M"
-    if isinstance(previous, Plan):
-        before: tuple[NDArray[np.int64], str] | None = (previous.physical_to_logical, previous.topology)
-    elif isinstance(previous, str | os.PathLike):
-        before = _core.read_plan(previous)
-    elif previous is not None:
-        before = (integers("previous", _rows(previous), 2), "")
-    else:
-        before = None
+    return _plan(weight, replicas, topology, None, previous, groups, sources, gamma, tolerance, expert_bytes)
+
+
+def evaluate_plan(
+    plan: Plan | ArrayLike | str | os.PathLike[str],
+    weight: ArrayLike,
+    topology: Machine | str | None = None,
+    previous: Plan | ArrayLike | str | os.PathLike[str] | None = None,
+    *,
+    groups: int = 1,
+    sources: ArrayLike | None = None,
+    expert_bytes: int | str | None = None,
+) -> Plan:
+    """Judges a plan that was made elsewhere or for other loads.
+
+    Parameters
+    ----------
+    plan
+        A `Plan`, the experts of its slots (a row per layer, or one row), or its file.
+    topology
+        A `Machine` or its spec; by default that of the plan. An array names none.
+    weight, previous, groups, sources, expert_bytes
+        As for `experts`.
+
+    Returns
+    -------
+    Plan
+        The same slots, with the costs for these loads.
+
+    Raises
+    ------
+    ValueError
+        If an argument is wrong, or the plan does not fit the loads or the machine.
+    EquipoiseError
+        If the file of a plan cannot be used.
+
+    Warns
+    -----
+    UserWarning
+        As `experts`, and if the plan was made for another number of PEs.
+    """
+    _needs("expert_bytes", expert_bytes, {"previous": previous})
+    slots, spec = _slots("plan", plan)
+    if topology is None and not spec:
+        raise ValueError("the plan names no machine; give topology")
+    machine = spec if topology is None else topology
+    judged = (slots, spec)
+    return _plan(weight, slots.shape[1], machine, judged, previous, groups, sources, None, None, expert_bytes)
+
+
+def _plan(
+    weight: ArrayLike,
+    replicas: int,
+    topology: Machine | str,
+    judged: tuple[NDArray[np.int64], str] | None,
+    previous: Plan | ArrayLike | str | os.PathLike[str] | None,
+    groups: int,
+    sources: ArrayLike | None,
+    gamma: float | None,
+    tolerance: float | None,
+    expert_bytes: int | str | None,
+) -> Plan:
+    """The plan that is judged, or else one that is made."""
+    if expert_bytes is None:
+        expert_bytes = "42M"
     found = _core.experts(
         loads(_rows(weight)),
         number("replicas", replicas, 1),
         core(topology),
-        before,
+        judged,
+        None if previous is None else _slots("previous", previous),
         number("groups", groups, 1),
         None if sources is None else numbers("sources", sources, 2),
         None if gamma is None else float(numbers("gamma", gamma, 0)),
@@ -185,8 +243,17 @@ def experts(
         expert_bytes if isinstance(expert_bytes, str) else str(number("expert_bytes", expert_bytes, 0)),
     )
     for warning in found.warnings:
-        warnings.warn(warning, stacklevel=2)
+        warnings.warn(warning, stacklevel=3)
     return Plan(found)
+
+
+def _slots(what: str, plan: Plan | ArrayLike | str | os.PathLike[str]) -> tuple[NDArray[np.int64], str]:
+    """The experts of the slots of a plan, and the spec of its machine, which is empty if it names none."""
+    if isinstance(plan, Plan):
+        return plan.physical_to_logical, plan.topology
+    if isinstance(plan, str | os.PathLike):
+        return _core.read_plan(plan)
+    return integers(what, _rows(plan), 2), ""
 
 
 def _needs(name: str, value: Any, others: dict[str, Any]) -> None:

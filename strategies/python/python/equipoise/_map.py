@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _graphs
-from ._arrays import integers
+from ._arrays import integers, number
 from ._arrays import seed as seed_of
 from ._limits import Amount, Fixed, Groups, Phases, limits
 from ._machine import Machine, core
@@ -68,6 +68,46 @@ class Mapping:
         """One sentence that compares the mapping with the start, as `equipoise map` has it."""
         return self._core.summary
 
+    def explain(self, most: int = 8) -> dict[str, Any]:
+        """What changed from the start to the mapping, as `equipoise explain --format json` has it.
+
+        Parameters
+        ----------
+        most
+            The largest number of edges, and of links, in the lists.
+
+        Returns
+        -------
+        dict
+            `distances` and `levels` are the bytes by distance and by level of the machine. `far` are the edges with the most hop-bytes,
+            without those between the closest PEs. `hot_before` and `hot_after` are the links that take the longest, with `name`,
+            `bytes` and `seconds`.
+        """
+        document: dict[str, Any] = json.loads(self._core.explain(number("most", most, 0)))
+        return document
+
+    def write(self, path: str | os.PathLike[str], launcher: str | None = None, *, slots: int = 1) -> None:
+        """Writes the mapping, or a launcher's file.
+
+        Parameters
+        ----------
+        path
+            The file; an existing one is replaced as a whole.
+        launcher
+            A format such as ``"torchrun"``, ``"mpich"`` or ``"slurm"``; the page *Launchers* of the book lists all. Rank i is task i. By
+            default, the file has the PE of a task per line.
+        slots
+            The largest number of ranks on a PE in a launcher's file.
+
+        Raises
+        ------
+        ValueError
+            If there is no such format, it cannot express the mapping, or a PE has more tasks than slots.
+        EquipoiseError
+            If the file cannot be written.
+        """
+        self._core.write(os.fspath(path), launcher, number("slots", slots, 1, 2**32 - 1))
+
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes a report for people.
 
@@ -91,7 +131,7 @@ def map(
     fixed: Fixed = None,
     seed: int = 0,
     *,
-    start: ArrayLike | None = None,
+    start: ArrayLike | str | os.PathLike[str] | None = None,
     max_objects: Amount = None,
     memory: Amount = None,
     object_bytes: ArrayLike | None = None,
@@ -125,8 +165,8 @@ def map(
     seed
         The seed of the random number generator.
     start
-        The PE of every task where the search starts; by default task i is on PE i, or tasks are in blocks if there are
-        more tasks than PEs.
+        The PE of every task where the search starts, or a file: a mapping, or a launcher's file such as ``"torchrun=ranks.txt"``. By
+        default task i is on PE i, or tasks are in blocks if there are more tasks than PEs.
     max_objects
         The largest number of tasks on each PE, or one for each PE; ``"4,exact"``: exactly 4.
     memory
@@ -160,7 +200,11 @@ def map(
         unchanged.
     """
     database, name = _graphs.database(graph, loads, object_bytes)
-    begin = None if start is None else integers("start", start, 1, database.sizes[1])
+    begin: Any = start
+    if isinstance(start, str | os.PathLike):
+        begin = (start,)
+    elif start is not None:
+        begin = integers("start", start, 1, database.sizes[1])
     keep = limits(database, fixed, groups, max_objects, memory, phases, max_moves)
     found = _core.map(database, core(topology), balancer_of(balancer), keep, seed_of(seed), begin)
     return Mapping(found, name)
