@@ -13,8 +13,8 @@
 //! 3. To sleep, the receiver sets the flag, then reads the word. All four accesses are sequentially consistent,
 //!    so either the sender sees the flag and wakes the receiver, or the receiver sees the bit and does not sleep.
 //!
-//! The tests below check this protocol under loom (`RUSTFLAGS="--cfg loom"`), in all interleavings with
-//! up to `LOOM_MAX_PREEMPTIONS` preemptions.
+//! The tests below check this protocol under loom, in all interleavings with up to `LOOM_MAX_PREEMPTIONS` preemptions:
+//! `RUSTFLAGS="--cfg loom" cargo test -p equipoise-inbox-tests --release --target-dir target/loom`. The package has this file alone.
 
 #[cfg(not(loom))]
 mod primitives {

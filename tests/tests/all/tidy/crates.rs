@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("runtime/tests", &["equipoise", "equipoise-model"]),
+    ("runtime/tests/inbox", &[]),
     (
         "apps",
         &["equipoise", "equipoise-model", "equipoise-network", "equipoise-report", "equipoise-strategies"],
