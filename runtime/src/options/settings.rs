@@ -157,6 +157,10 @@ impl Config {
             ("--max-moves", self.max_moves.is_some()),
             ("--lb-predict", self.lb_predict.is_some()),
             ("--lb-gate auto", self.lb_gate == LbGate::Auto),
+            ("--lb-when auto", self.lb_when == LbWhen::Auto),
+            ("--lb-strict", self.lb_strict),
+            // The report of `--lb-sim` is about a recorded step.
+            ("--lb-report", self.lb_report.is_some() && self.lb_sim.is_none()),
             ("--pes-available", self.pes_available.is_some()),
         ];
         match given.into_iter().find(|(_, is_given)| *is_given) {

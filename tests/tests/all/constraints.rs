@@ -147,6 +147,9 @@ fn what_cannot_be_kept_is_refused() {
         ("--max-moves 5%", 2, "--max-moves without --balancer: "),
         ("--lb-predict mean=3", 2, "--lb-predict without --balancer: "),
         ("--lb-gate auto", 2, "--lb-gate auto without --balancer: "),
+        ("--lb-when auto", 2, "--lb-when auto without --balancer: "),
+        ("--lb-strict", 2, "--lb-strict without --balancer: "),
+        ("--lb-report", 2, "--lb-report without --balancer: "),
         (
             "--pes-available one",
             2,
