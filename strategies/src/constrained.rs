@@ -26,7 +26,8 @@
 //!
 //! Counts and places alone are a bipartite matching with capacities. The chains of step 2 are its augmenting paths, so a placement is found
 //! if there is one; otherwise the error names a smallest set of objects that have too few places (Hall's theorem). With memory or groups the
-//! problem contains bin packing; there the error says `no placement was found`, unless a single number proves that there is none.
+//! problem contains bin packing. If the steps above find no placement, small problems are searched completely (`complete.rs`). The error says `no
+//! placement was found`, unless this search or a single number proves that there is none.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -44,17 +45,23 @@ use crate::placement::ROUNDING;
 use crate::strategy::{Alternatives, check};
 use crate::{Strategy, StrategyError};
 
+use complete::Outcome;
 use contracted::Items;
 use nearer::Near;
 use search::Search;
 use state::State;
 
+mod complete;
 mod contracted;
 mod improve;
 mod nearer;
 mod repair;
 mod search;
 mod state;
+
+/// How sentences about a search that has failed begin, and how they begin if there is no placement.
+const NOT_FOUND: &str = "no placement was found";
+const IMPOSSIBLE: &str = "no placement exists, as a complete search shows";
 
 /// The part by which the heaviest PE may be heavier in the placement of a strategy that knows constraints than in others.
 const HEAVIER: f64 = 0.01;
@@ -254,7 +261,15 @@ fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -
             return attempted;
         }
     }
-    attempt(rules, answer).or_else(|why| attempt(rules, &before).map_err(|_| why))
+    let nearest = attempt(rules, answer).or_else(|why| attempt(rules, &before).map_err(|_| why));
+    match nearest {
+        Err(why) if why.starts_with(NOT_FOUND) => match complete::search(items, rules) {
+            Outcome::Found(pe_of) => attempt(rules, &pe_of),
+            Outcome::Impossible => Err(why.replacen(NOT_FOUND, IMPOSSIBLE, 1)),
+            Outcome::Unknown => Err(why),
+        },
+        nearest => nearest,
+    }
 }
 
 /// A placement near `from` that keeps the constraints, by a search that begins with the items of `active` and those that break a constraint.

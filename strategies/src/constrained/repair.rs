@@ -9,6 +9,7 @@ use equipoise_model::random::{generator, shuffle};
 use equipoise_model::rules::{Rules, allows};
 use equipoise_model::table::count;
 
+use super::NOT_FOUND;
 use super::contracted::{Items, listed, named, sets};
 use super::nearer::Near;
 use super::state::{NOWHERE, State};
@@ -149,7 +150,7 @@ pub(super) fn choose_parts(items: &mut Items, rules: &Rules, start: &[u32]) -> R
             let ids: Vec<u64> = members.iter().map(|&item| items.id[item as usize]).collect();
             let (level, ids) = (machine[at].level, listed(&ids));
             format!(
-                "no placement was found: no {level} has room for the group of the objects {ids} where --fixed and other groups allow it; \
+                "{NOT_FOUND}: no {level} has room for the group of the objects {ids} where --fixed and other groups allow it; \
                  make the group smaller, or change --fixed or the other groups"
             )
         })?;
@@ -235,10 +236,12 @@ impl<'a> Parts<'a> {
 /// of a node. `None` if there is none.
 fn choose_part(items: &Items, machine: &[Parts], at: usize, members: &[u32], start: &[u32]) -> Option<usize> {
     let Parts { part_of, parts, .. } = &machine[at];
-    let mut load = vec![0.0; parts.len()];
+    // Also the number of members, because some have no load.
+    let mut there = vec![(0.0, 0); parts.len()];
     for &item in members {
-        let seconds: f64 = items.phases.iter().map(|loads| loads[item as usize]).sum();
-        load[part_of[start[item as usize] as usize] as usize] += seconds;
+        let (load, members) = &mut there[part_of[start[item as usize] as usize] as usize];
+        *load += items.phases.iter().map(|loads| loads[item as usize]).sum::<f64>();
+        *members += 1;
     }
     let has_room = |number: &usize| {
         let part = &parts[*number];
@@ -251,7 +254,7 @@ fn choose_part(items: &Items, machine: &[Parts], at: usize, members: &[u32], sta
         machine[at..].iter().all(|of| of.has_room(items, members, above(of))) && members.iter().all(may)
     };
     let chosen = (0..parts.len()).filter(has_room);
-    chosen.max_by_key(|&part| (order(load[part]), Reverse(part)))
+    chosen.max_by_key(|&part| (order(there[part].0), there[part].1, Reverse(part)))
 }
 
 /// Places all items in this order: first those that fit where the start has them, then the others.
@@ -448,7 +451,7 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
                     format!("object {id} and the {} with it fit on no PE", count(objects - 1, "object"))
                 }
             };
-            format!("no placement was found: {what}: {why}; loosen a constraint, or try another balancer")
+            format!("{NOT_FOUND}: {what}: {why}; loosen a constraint")
         }
     }
 }

@@ -5,5 +5,6 @@ mod charm_field;
 mod constrained_ways;
 mod constraints;
 mod contracts;
+mod feasible;
 mod ranks;
 mod replicas;
