@@ -14,9 +14,9 @@
 //!    so either the sender sees the flag and wakes the receiver, or the receiver sees the bit and does not sleep.
 //!
 //! The tests below check this protocol under loom, in all interleavings with up to `LOOM_MAX_PREEMPTIONS` preemptions:
-//! `RUSTFLAGS="--cfg loom" cargo test -p equipoise-inbox-tests --release --target-dir target/loom`. The package has this file alone.
+//! `RUSTFLAGS="--cfg equipoise_loom" cargo test -p equipoise-inbox-tests --release --target-dir target/loom`. The package has this file alone.
 
-#[cfg(not(loom))]
+#[cfg(not(equipoise_loom))]
 mod primitives {
     pub(super) use parking_lot::Mutex;
     pub(super) use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -27,7 +27,7 @@ mod primitives {
     pub(super) fn barrier() {}
 }
 
-#[cfg(loom)]
+#[cfg(equipoise_loom)]
 mod primitives {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64};
     pub(super) use loom::thread::{Thread, current, park};
@@ -253,7 +253,7 @@ impl<M, O> Mail<M, O> {
     }
 }
 
-#[cfg(all(test, loom))]
+#[cfg(all(test, equipoise_loom))]
 mod exhaustive {
     use super::*;
     use loom::sync::Arc;
@@ -313,7 +313,7 @@ mod exhaustive {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(equipoise_loom)))]
 mod tests {
     use super::*;
 

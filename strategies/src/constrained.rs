@@ -26,8 +26,8 @@
 //!
 //! Counts and places alone are a bipartite matching with capacities. The chains of step 2 are its augmenting paths, so a placement is found
 //! if there is one; otherwise the error names a smallest set of objects that have too few places (Hall's theorem). With memory or groups the
-//! problem contains bin packing. If the steps above find no placement, small problems are searched completely (`complete.rs`). The error says `no
-//! placement was found`, unless this search or a single number proves that there is none.
+//! problem contains bin packing. If the steps above find no placement, a complete search follows (`complete.rs`), which may become too long. The error
+//! says `no placement was found`, unless this search or a single number proves that there is none.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -48,6 +48,7 @@ use crate::{Strategy, StrategyError};
 use complete::Outcome;
 use contracted::Items;
 use nearer::Near;
+use repair::NoPlacement;
 use search::Search;
 use state::State;
 
@@ -58,10 +59,6 @@ mod nearer;
 mod repair;
 mod search;
 mod state;
-
-/// How sentences about a search that has failed begin, and how they begin if there is no placement.
-const NOT_FOUND: &str = "no placement was found";
-const IMPOSSIBLE: &str = "no placement exists, as a complete search shows";
 
 /// The part by which the heaviest PE may be heavier in the placement of a strategy that knows constraints than in others.
 const HEAVIER: f64 = 0.01;
@@ -222,14 +219,62 @@ fn better(
     if !is_lighter(answer, &own.pe_of) {
         return Ok(own);
     }
-    match kept(items, rules, topology, answer) {
+    match near_answer(items, rules, topology, answer) {
         Ok(kept) if is_lighter(&kept.pe_of, &own.pe_of) => Ok(kept),
         _ => Ok(own),
     }
 }
 
-/// The placement near the answer, by the steps 2 to 5.
+/// A placement that keeps the constraints: near the answer, or else by a complete search.
 fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -> Result<Kept, String> {
+    let reason = match near_answer(items, rules, topology, answer) {
+        Ok(kept) => return Ok(kept),
+        Err(NoPlacement::Proven(sentence)) => return Err(sentence),
+        Err(NoPlacement::NotFound(reason)) => reason,
+    };
+    let not_found =
+        |reason| format!("no placement was found: {reason}; loosen a constraint, or try another balancer");
+    match complete::search(items, rules) {
+        Outcome::Found(pe_of) => {
+            let traffic = Commodities::of(&items.database);
+            let mut items = items.clone();
+            repair::keep_parts(&mut items, rules, &pe_of);
+            let near = Near { topology, traffic: &traffic };
+            near_start(&near, &items, (rules, rules), &pe_of, answer).map_err(|why| match why {
+                NoPlacement::Proven(sentence) => sentence,
+                NoPlacement::NotFound(reason) => not_found(reason),
+            })
+        }
+        Outcome::Impossible => {
+            let flags = flags_of(items, rules);
+            Err(format!(
+                "no placement exists, as a complete search shows; loosen {flags}. One attempt ended here: {reason}"
+            ))
+        }
+        Outcome::Unknown => Err(not_found(reason)),
+    }
+}
+
+/// The flags of the constraints that exclude placements, as in `--memory or --fixed`.
+fn flags_of(items: &Items, rules: &Rules) -> String {
+    let has_groups = !items.groups.is_empty() || items.weight.iter().any(|&weight| weight > 1);
+    let flags = [
+        ("--max-objects", rules.most.is_some()),
+        ("--memory", rules.memory.is_some()),
+        ("--groups", has_groups),
+        ("--fixed", items.allowed.iter().any(Option::is_some)),
+    ];
+    let used = flags.into_iter().filter(|(_, is_used)| *is_used).map(|(flag, _)| flag);
+    used.collect::<Vec<_>>().join(" or ")
+}
+
+/// The placement near the answer, by the steps 2 to 5.
+fn near_answer(
+    items: &Items,
+    rules: &Rules,
+    topology: &dyn Topology,
+    answer: &[u32],
+) -> Result<Kept, NoPlacement> {
     let traffic = Commodities::of(&items.database);
     let near = Near { topology, traffic: &traffic };
     let attempt = |with: &Rules, start: &[u32]| {
@@ -237,42 +282,47 @@ fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -
         if !with.parts.is_empty() {
             repair::choose_parts(items.to_mut(), with, start)?;
         }
-        let fixed = State::new(&items, with)?;
-        // Seconds above the limit by less are rounding.
-        let limit_seconds = repair::limit_seconds(&fixed, answer) * (1.0 + ROUNDING);
-        let mut placed = repair::repaired(&items, with, &near, start, limit_seconds).or_else(|why| {
-            // With counts and places alone, there is no placement.
-            let no_limits = vec![f64::INFINITY; fixed.phases()];
-            let search = || searched(&near, &items, with, start, &no_limits, &[]);
-            let found = if fixed.has_only_counts() { None } else { search() };
-            found.map_or(Err(why), |pe_of| State::with(&items, with, &pe_of))
-        })?;
-        improve::balance(&mut placed, limit_seconds);
-        let pe_of = shortened(&near, &items, with, &placed, start, limit_seconds);
-        // A wish may be worth that a PE takes one more object.
-        granted(&items, rules, &pe_of)
+        near_start(&near, &items, (with, rules), start, answer)
     };
     let before = items.before();
     let as_full = as_full_as(items, rules, answer);
     let first = as_full.iter().flat_map(|with| [(with, answer), (with, before.as_slice())]);
     for (with, start) in first {
-        let attempted: Result<Kept, String> = attempt(with, start);
+        let attempted = attempt(with, start);
         if attempted.is_ok() {
             return attempted;
         }
     }
-    let nearest = attempt(rules, answer).or_else(|why| attempt(rules, &before).map_err(|_| why));
-    match nearest {
-        Err(why) if why.starts_with(NOT_FOUND) => match complete::search(items, rules) {
-            Outcome::Found(pe_of) => attempt(rules, &pe_of),
-            Outcome::Impossible => Err(why.replacen(NOT_FOUND, IMPOSSIBLE, 1)),
-            Outcome::Unknown => Err(why),
-        },
-        nearest => nearest,
-    }
+    attempt(rules, answer).or_else(|why| attempt(rules, &before).map_err(|_| why))
 }
 
-/// A placement near `from` that keeps the constraints, by a search that begins with the items of `active` and those that break a constraint.
+/// A placement near `start` that keeps the constraints of `with`; wishes are granted as far as `rules` allow. PEs do not become heavier than
+/// the heaviest of the answer, if that is possible.
+fn near_start(
+    near: &Near,
+    items: &Items,
+    (with, rules): (&Rules, &Rules),
+    start: &[u32],
+    answer: &[u32],
+) -> Result<Kept, NoPlacement> {
+    let fixed = State::new(items, with)?;
+    // Seconds above the limit by less are rounding.
+    let limit_seconds = repair::limit_seconds(&fixed, answer) * (1.0 + ROUNDING);
+    let mut placed = repair::repaired(items, with, near, start, limit_seconds).or_else(|why| {
+        // With counts and places alone, there is no placement.
+        let no_limits = vec![f64::INFINITY; fixed.phases()];
+        let search = || searched(near, items, with, start, &no_limits, &[]);
+        let found = if fixed.has_only_counts() { None } else { search() };
+        found.map_or(Err(why), |pe_of| Ok(State::with(items, with, &pe_of)?))
+    })?;
+    improve::balance(&mut placed, limit_seconds);
+    let pe_of = shortened(near, items, with, &placed, start, limit_seconds);
+    // A wish may be worth that a PE takes one more object.
+    Ok(granted(items, rules, &pe_of)?)
+}
+
+/// A placement near `from` that keeps the constraints, by searches that begin with the items of `active` and those that break a constraint. Of
+/// several, the one with the fewest hop-bytes, but not fewer than `from`, and of equals the nearest to `from`.
 fn searched(
     near: &Near,
     items: &Items,
@@ -281,10 +331,22 @@ fn searched(
     limit_seconds: &[f64],
     active: &[u32],
 ) -> Option<Vec<u32>> {
-    search::seeds(items.is_fixed.iter().filter(|&&is| !is).count()).find_map(|seed| {
+    let (enough, all) = search::tries(items.is_fixed.iter().filter(|&&is| !is).count());
+    // What has fewer hop-bytes than the answer is no better: the strategy has seen more than them, as McfLB the links.
+    let least = near.twice_all(from);
+    let mut best: Option<((u128, usize), Vec<u32>)> = None;
+    for seed in 0..all {
+        if seed >= enough && best.is_some() {
+            break;
+        }
         let search = Search::new(near, items, rules, from, limit_seconds.to_vec());
-        search.run(active.iter().copied(), seed)
-    })
+        let Some(found) = search.run(active.iter().copied(), seed) else { continue };
+        let value = (near.twice_all(&found).max(least), distance(&found, from));
+        if best.as_ref().is_none_or(|best| value < best.0) {
+            best = Some((value, found));
+        }
+    }
+    best.map(|(_, found)| found)
 }
 
 /// The placement `placed`, or one near `start` that is not heavier and has fewer hop-bytes, or as many and is nearer to `start`.

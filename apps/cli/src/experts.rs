@@ -14,7 +14,7 @@ use equipoise_model::table::{aligned, bytes, count, csv, percent};
 use equipoise_model::{Topology, topology};
 use equipoise_strategies::StrategyError;
 use equipoise_strategies::replicas::{
-    LayerCosts, Request, Transfer, evaluate, other_machine, place, published, transfers,
+    LayerCosts, Request, Transfer, check_machine, evaluate, other_machine, place, published, transfers,
 };
 use serde::Serialize;
 
@@ -176,14 +176,6 @@ impl Args {
         let judged = self.evaluate.as_deref().map(ReplicaPlan::read).transpose()?;
         let machine = &*self.machine(judged.as_ref())?;
         let slots = judged.as_ref().map(ReplicaPlan::slots_per_layer).or(self.replicas).unwrap_or_default();
-        if let Some(file) = self.evaluate.as_ref().filter(|_| !slots.is_multiple_of(machine.pes())) {
-            return Err(Failure::input(format!(
-                "`{}`: its {slots} slots cannot be the same number on each of {} of {}; name the machine of the plan with --topology",
-                shown(file),
-                count(machine.pes() as u64, "PE"),
-                machine.spec()
-            )));
-        }
         let request = Request {
             groups: expert_groups,
             previous: previous.as_ref(),
@@ -197,6 +189,7 @@ impl Args {
             checked.map_err(|reason| Failure::input(format!("`{file}`: {reason}")))
         };
         let fits = |plan: &Option<ReplicaPlan>| plan.as_ref().map_or(Ok(()), |plan| request.check_plan(plan));
+        named(&self.evaluate, judged.as_ref().map_or(Ok(()), |plan| check_machine(plan, machine)))?;
         // Without files, so that an error of a file names it.
         let numbers = Request { previous: None, sources: None, ..request }.check(machine);
         match judged {

@@ -175,11 +175,6 @@ pub(crate) fn is_generated(spec: &str) -> bool {
     spec.contains(':') && !Path::new(spec).exists()
 }
 
-/// The mapping in a file: the PE of every object of `database`, in order.
-pub(crate) fn mapping(path: &Path, database: &Database) -> Result<Vec<u32>, Failure> {
-    Ok(MappingFile::read(path)?.placement(database)?.to_vec())
-}
-
 /// The mapping in a file: the PE of each of `objects` objects on a machine with `pes` PEs.
 pub(crate) fn places(path: &Path, objects: usize, pes: usize) -> Result<Vec<u32>, Failure> {
     Ok(MappingFile::read(path)?.of(objects, pes)?.to_vec())

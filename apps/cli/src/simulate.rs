@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::database::{Edge, End, Object, ObjectIndex, PeRecord};
+use equipoise_model::launcher;
 use equipoise_model::table::{count, pairs, seconds};
 use equipoise_model::{Database, Topology, topology};
 use equipoise_network::models::batch::{self, Item};
@@ -54,6 +55,8 @@ pub struct Args {
     network: Option<NetworkModel>,
 
     /// The mapping: one PE per line, in task order [default: task i on PE i]
+    ///
+    /// FORMAT=FILE names a launcher's file instead; `equipoise launcher help` lists the formats.
     ///
     /// For --events: the PE of every element that executed or received a message, array by array [default: the recorded
     /// placement].
@@ -389,7 +392,7 @@ impl Args {
         topology: &dyn Topology,
     ) -> Result<Vec<u32>, Failure> {
         if let Some(path) = &self.mapping {
-            return input::mapping(path, database);
+            return Ok(launcher::placement(path, database, topology, 1)?);
         }
         let (tasks, pes) = (database.objects.len(), topology.pes());
         if tasks != pes {

@@ -157,18 +157,21 @@ impl Config {
             ("--max-moves", self.max_moves.is_some()),
             ("--lb-predict", self.lb_predict.is_some()),
             ("--lb-gate auto", self.lb_gate == LbGate::Auto),
-            ("--lb-when auto", self.lb_when == LbWhen::Auto),
-            ("--lb-strict", self.lb_strict),
-            // The report of `--lb-sim` is about a recorded step.
-            ("--lb-report", self.lb_report.is_some() && self.lb_sim.is_none()),
             ("--pes-available", self.pes_available.is_some()),
         ];
-        match given.into_iter().find(|(_, is_given)| *is_given) {
-            Some((name, _)) => Err(flag(format!(
-                "{name} without --balancer: only a load balancer moves elements; name one with --balancer"
-            ))),
-            None => Ok(()),
-        }
+        // Databases and reports are made at load-balancing steps, with or without a load balancer. `--lb-sim` reports a recorded step.
+        let has_steps = self.lb_dump.is_some() || self.report.is_some() || self.lb_sim.is_some();
+        let of_steps = [
+            ("--lb-when auto", !has_steps && self.lb_when == LbWhen::Auto),
+            ("--lb-report", !has_steps && self.lb_report.is_some()),
+        ];
+        let first = |given: &[(&'static str, bool)]| given.iter().find(|it| it.1).map(|it| it.0);
+        let (name, why) = match (first(&given), first(&of_steps)) {
+            (Some(name), _) => (name, "only a load balancer moves elements"),
+            (None, Some(name)) => (name, "there are no load-balancing steps"),
+            (None, None) => return Ok(()),
+        };
+        Err(flag(format!("{name} without --balancer: {why}; name a load balancer with --balancer")))
     }
 
     /// The constraints for a machine.

@@ -133,7 +133,7 @@ impl Database {
         py: Python<'py>,
         pe_of: PyReadonlyArray1<'py, i64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let pe_of = self.placement(&pe_of)?;
+        let pe_of = placement("", &self.record, &pe_of)?;
         Ok(PyArray1::from_vec(py, self.record.pe_loads(&pe_of)))
     }
 
@@ -167,25 +167,26 @@ impl Database {
     }
 }
 
-impl Database {
-    /// A placement of the objects that the database can have.
-    pub(crate) fn placement(&self, pe_of: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<u32>> {
-        let (pes, objects) = (self.record.pes.len(), self.record.objects.len());
-        let pe_of = pe_of.as_array();
-        if pe_of.len() != objects {
-            let length = pe_of.len();
-            return Err(usage(format!(
-                "a placement of {objects} objects has {length} numbers; give one PE for each"
-            )));
-        }
-        let pe = |(object, &pe): (usize, &i64)| {
-            let known = u32::try_from(pe).ok().filter(|&pe| (pe as usize) < pes);
-            known.ok_or_else(|| {
-                usage(format!("object {object} is on PE {pe}, but PEs are 0 to {}", pes.saturating_sub(1)))
-            })
-        };
-        pe_of.iter().enumerate().map(pe).collect()
+/// The PE of every object of a record, checked; `what` is the begin of error messages.
+pub(crate) fn placement(
+    what: &str,
+    record: &Record,
+    pe_of: &PyReadonlyArray1<'_, i64>,
+) -> PyResult<Vec<u32>> {
+    let (pes, objects) = (record.pes.len(), record.objects.len());
+    let pe_of = pe_of.as_array();
+    if pe_of.len() != objects {
+        let length = pe_of.len();
+        return Err(usage(format!(
+            "{what}a placement of {objects} objects has {length} numbers; give one PE for each"
+        )));
     }
+    let pe = |(object, &pe): (usize, &i64)| {
+        let known = u32::try_from(pe).ok().filter(|&pe| (pe as usize) < pes);
+        let last = pes.saturating_sub(1);
+        known.ok_or_else(|| usage(format!("{what}object {object} is on PE {pe}, but PEs are 0 to {last}")))
+    };
+    pe_of.iter().enumerate().map(pe).collect()
 }
 
 /// All steps of a file, its program, its machine, and what the reader ignored.

@@ -8,7 +8,7 @@ use equipoise_model::params::parse_bytes;
 use equipoise_model::quote::quoted;
 use equipoise_model::replica_plan::ReplicaPlan;
 use equipoise_strategies::replicas::{
-    Request, Transfer, eplb, evaluate, other_machine, place, published, transfers,
+    Request, Transfer, check_machine, eplb, evaluate, other_machine, place, published, transfers,
 };
 use numpy::{PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -170,12 +170,14 @@ pub(crate) fn experts(
             tolerance: tolerance.unwrap_or(Request::TOLERANCE),
             ..Request::new(&loads, replicas)
         };
+        let of_plan = |reason: String| usage(format!("the plan: {reason}"));
+        judged.as_ref().map_or(Ok(()), |plan| check_machine(plan, &*topology)).map_err(of_plan)?;
         request.check(&*topology).map_err(|error| usage(error.to_string()))?;
         let judge = |plan: &ReplicaPlan| evaluate(plan, &request, &*topology, expert_bytes).map_err(raise);
         let mut warnings = request.warnings(&*topology);
         let plan = match judged {
             Some(plan) => {
-                request.check_plan(&plan).map_err(|reason| usage(format!("the plan: {reason}")))?;
+                request.check_plan(&plan).map_err(of_plan)?;
                 warnings.extend(other_machine("the plan", &plan, &*topology));
                 ReplicaPlan { topology: topology.spec(), ..plan }
             }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use equipoise_model::assignment::{Note, mapping_file};
 use equipoise_model::fault::Fault;
-use equipoise_model::launcher::{self, Job, Slots};
+use equipoise_model::launcher::{self, Job, LauncherError, Slots};
 use equipoise_model::table::percent;
 use equipoise_model::{Assignment, Database as Record, Topology};
 use equipoise_report::{Builder, ReportFile};
@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use serde::{Deserialize, Serialize};
 
-use crate::database::Database;
+use crate::database::{Database, placement};
 use crate::errors::{from_json, json, of_file, raise, raise_as, usage};
 use crate::limits::Limits;
 use crate::machine::{Machine, parse};
@@ -203,18 +203,23 @@ impl Mapping {
     }
 }
 
-/// Where tasks start: the PE of each, or a mapping or a launcher's file as a tuple with one name.
+/// Where tasks start: the PE of each, or the name of a mapping or of a launcher's file, with the slots of each PE.
 #[derive(FromPyObject)]
 pub(crate) enum Start<'py> {
-    File((PathBuf,)),
+    File((PathBuf, u32)),
     Places(PyReadonlyArray1<'py, i64>),
 }
 
 impl Start<'_> {
     fn placement(&self, record: &Record, topology: &dyn Topology) -> PyResult<Vec<u32>> {
         match self {
-            Start::Places(places) => Database { record: Arc::new(record.clone()) }.placement(places),
-            Start::File((file,)) => launcher::placement(file, record, topology, 1).map_err(of_file),
+            Start::Places(places) => placement("start: ", record, places),
+            Start::File((file, slots)) => {
+                launcher::placement(file, record, topology, *slots).map_err(|error| match error {
+                    LauncherError::Unknown(_) => raise(error),
+                    error => of_file(error),
+                })
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use equipoise_strategies::{Strategy, StrategyError, registry};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use crate::database::Database;
+use crate::database::{Database, placement};
 use crate::errors::raise;
 use crate::machine::Machine;
 use crate::work::Caller;
@@ -101,7 +101,7 @@ impl Function {
         let database = Bound::new(py, Database { record: Arc::new(database) })?;
         let machine = Bound::new(py, Machine { topology: self.topology.clone() })?;
         let pe_of = self.call.bind(py).call1((database.clone(), machine, seed))?;
-        database.get().placement(&pe_of.extract::<PyReadonlyArray1<'_, i64>>()?)
+        placement("", &database.get().record, &pe_of.extract::<PyReadonlyArray1<'_, i64>>()?)
     }
 }
 

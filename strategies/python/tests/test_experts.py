@@ -162,7 +162,7 @@ def test_plans_of_others_are_judged_as_they_are(tmp_path):
     assert eq.evaluate_plan(eplb[0], weight[0], machine).costs[0] == judged.costs[0]
     for arguments, sentence in [
         ((eplb, weight), "the plan names no machine; give topology"),
-        ((eplb, weight, "flat:7"), "cannot be the same number on each of 7 PEs"),
+        ((eplb, weight, "flat:7"), "the plan: its 40 slots cannot be the same number on each of 7 PEs of flat:7"),
         ((eplb[:1], weight, machine), "the plan: found 1 layer"),
         ((np.zeros_like(eplb), weight, machine), "expert 1 of 32 has no replica"),
         ((eplb + 1, weight, machine), "the plan names expert 32; experts are 0 to 31"),
@@ -171,5 +171,9 @@ def test_plans_of_others_are_judged_as_they_are(tmp_path):
             eq.evaluate_plan(*arguments)
     with pytest.raises(ValueError, match="expert_bytes has no effect without previous"):
         eq.evaluate_plan(eplb, weight, machine, expert_bytes=3)
+    text = (tmp_path / "plan.json").read_text()
+    (tmp_path / "other.json").write_text(text.replace(machine, "flit:8"))
+    with pytest.raises(ValueError, match="the plan names a machine that cannot be used: .*flit.*; give topology"):
+        eq.evaluate_plan(tmp_path / "other.json", weight)
     with pytest.warns(UserWarning, match="the plan was made for 8 PEs"):
         eq.evaluate_plan(plan, weight, "flat:4")

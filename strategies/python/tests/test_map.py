@@ -333,6 +333,17 @@ def test_files_of_mappings_and_launchers_are_read_back(matrix, tmp_path):
         two.write(tmp_path / "ranks", "openmpi")
     two.write(tmp_path / "ranks", "openmpi", slots=2)
     assert np.array_equal(eq.map(matrix, "flat:32", "DummyLB", start=f"openmpi={tmp_path / 'ranks'}").pe, two.pe)
+    # Slots of nodes are numbered by the slots of PEs, of which some are free here.
+    half = eq.map(matrix, machine, "DummyLB", start=np.arange(64) // 2 * 2)
+    half.write(tmp_path / "ranks", "openmpi", slots=2)
+    again = eq.map(matrix, machine, "DummyLB", start=f"openmpi={tmp_path / 'ranks'}", slots=2)
+    assert np.array_equal(again.pe, half.pe)
+    with pytest.raises(ValueError, match="slots has no effect without launcher"):
+        two.write(tmp_path / "ranks", slots=2)
+    with pytest.raises(ValueError, match="slots has no effect without the file of a launcher as start"):
+        eq.map(matrix, machine, slots=2)
+    with pytest.raises(ValueError, match="did you mean `torchrun`"):
+        eq.map(matrix, machine, start="torchrum=ranks")
     with pytest.raises(ValueError, match="slots is 0; give a number of at least 1"):
         two.write(tmp_path / "ranks", "openmpi", slots=0)
     with pytest.raises(eq.EquipoiseError, match="cannot write the mapping"):

@@ -9,11 +9,24 @@ use equipoise_model::random::{generator, shuffle};
 use equipoise_model::rules::{Rules, allows};
 use equipoise_model::table::count;
 
-use super::NOT_FOUND;
 use super::contracted::{Items, listed, named, sets};
 use super::nearer::Near;
 use super::state::{NOWHERE, State};
 use crate::balance::load::order;
+
+/// Why items have no placement.
+pub(super) enum NoPlacement {
+    /// There is none, as this sentence says.
+    Proven(String),
+    /// A search ended without one, as this part of a sentence says.
+    NotFound(String),
+}
+
+impl From<String> for NoPlacement {
+    fn from(sentence: String) -> Self {
+        NoPlacement::Proven(sentence)
+    }
+}
 
 /// How many orders of the items are tried, if the places of the start lead to a dead end.
 const RESTARTS: u64 = 16;
@@ -31,7 +44,7 @@ pub(super) fn repaired<'a>(
     near: &Near,
     start: &[u32],
     limit_seconds: f64,
-) -> Result<State<'a>, String> {
+) -> Result<State<'a>, NoPlacement> {
     let mut order: Vec<u32> =
         (0..items.weight.len() as u32).filter(|&item| !items.is_fixed[item as usize]).collect();
     order.sort_by_key(|&item| rank(items, item));
@@ -132,12 +145,33 @@ fn together(items: &Items, level: Level) -> Vec<Vec<u32>> {
     sets
 }
 
+/// Lets the items of a group be only where the part of the machine with these PEs allows it.
+fn restrict(items: &mut Items, members: &[u32], pes: &[u32]) {
+    for &item in members {
+        let set = &mut items.allowed[item as usize];
+        let kept = pes.iter().copied().filter(|&pe| allows(set, pe)).collect();
+        *set = Some(Arc::new(kept));
+    }
+}
+
+/// Lets the items of groups that must be together be only in the part of the machine where `pe_of` has them.
+pub(super) fn keep_parts(items: &mut Items, rules: &Rules, pe_of: &[u32]) {
+    for level in [Level::Node, Level::Switch] {
+        let Some(part_of) = rules.parts.get(&level) else { continue };
+        for members in together(items, level) {
+            let part = part_of[pe_of[members[0] as usize] as usize];
+            let pes: Vec<u32> = (0..).zip(part_of).filter(|(_, of)| **of == part).map(|(pe, _)| pe).collect();
+            restrict(items, &members, &pes);
+        }
+    }
+}
+
 /// Chooses a part of the machine for each group that must be together, and lets its items be there only: the largest groups first, each
 /// where most of its load is with the placement `start`, of the parts with room.
 ///
 /// # Errors
 /// If no part has room for a group.
-pub(super) fn choose_parts(items: &mut Items, rules: &Rules, start: &[u32]) -> Result<(), String> {
+pub(super) fn choose_parts(items: &mut Items, rules: &Rules, start: &[u32]) -> Result<(), NoPlacement> {
     let levels = [Level::Node, Level::Switch].into_iter().filter(|level| rules.parts.contains_key(level));
     let mut machine: Vec<Parts> = levels.map(|level| Parts::new(items, rules, level)).collect();
     let mut groups: Vec<(usize, Vec<u32>)> = Vec::new();
@@ -149,21 +183,16 @@ pub(super) fn choose_parts(items: &mut Items, rules: &Rules, start: &[u32]) -> R
         let part = choose_part(items, &machine, at, &members, start).ok_or_else(|| {
             let ids: Vec<u64> = members.iter().map(|&item| items.id[item as usize]).collect();
             let (level, ids) = (machine[at].level, listed(&ids));
-            format!(
-                "{NOT_FOUND}: no {level} has room for the group of the objects {ids} where --fixed and other groups allow it; \
-                 make the group smaller, or change --fixed or the other groups"
-            )
+            NoPlacement::NotFound(format!(
+                "no {level} has room for the group of the objects {ids} where --fixed and other groups allow it"
+            ))
         })?;
         // Also the switch of a node, so that no other group counts on its room.
         let pes = machine[at].parts[part].pes.clone();
         for parts in &mut machine[at..] {
             parts.reserve(items, &members, parts.part_of[pes[0] as usize]);
         }
-        for &item in &members {
-            let set = &mut items.allowed[item as usize];
-            let kept = pes.iter().copied().filter(|&pe| allows(set, pe)).collect();
-            *set = Some(Arc::new(kept));
-        }
+        restrict(items, &members, &pes);
     }
     Ok(())
 }
@@ -203,10 +232,12 @@ impl<'a> Parts<'a> {
             }
         }
         let mut all = Parts { level, part_of, parts, is_reserved: vec![false; items.weight.len()] };
-        // Items that cannot move have their room.
+        // Items that cannot move have their room, which is not counted on PEs that are not available.
         for (item, object) in (0..).zip(&items.database.objects) {
-            if items.is_fixed[item as usize] {
-                all.reserve(items, &[item], part_of[object.pe as usize]);
+            match items.database.pes[object.pe as usize].available {
+                _ if !items.is_fixed[item as usize] => (),
+                true => all.reserve(items, &[item], part_of[object.pe as usize]),
+                false => all.is_reserved[item as usize] = true,
             }
         }
         all
@@ -236,12 +267,10 @@ impl<'a> Parts<'a> {
 /// of a node. `None` if there is none.
 fn choose_part(items: &Items, machine: &[Parts], at: usize, members: &[u32], start: &[u32]) -> Option<usize> {
     let Parts { part_of, parts, .. } = &machine[at];
-    // Also the number of members, because some have no load.
-    let mut there = vec![(0.0, 0); parts.len()];
+    let mut load = vec![0.0; parts.len()];
     for &item in members {
-        let (load, members) = &mut there[part_of[start[item as usize] as usize] as usize];
-        *load += items.phases.iter().map(|loads| loads[item as usize]).sum::<f64>();
-        *members += 1;
+        let seconds: f64 = items.phases.iter().map(|loads| loads[item as usize]).sum();
+        load[part_of[start[item as usize] as usize] as usize] += seconds;
     }
     let has_room = |number: &usize| {
         let part = &parts[*number];
@@ -254,7 +283,7 @@ fn choose_part(items: &Items, machine: &[Parts], at: usize, members: &[u32], sta
         machine[at..].iter().all(|of| of.has_room(items, members, above(of))) && members.iter().all(may)
     };
     let chosen = (0..parts.len()).filter(has_room);
-    chosen.max_by_key(|&part| (order(there[part].0), there[part].1, Reverse(part)))
+    chosen.max_by_key(|&part| (order(load[part]), Reverse(part)))
 }
 
 /// Places all items in this order: first those that fit where the start has them, then the others.
@@ -264,7 +293,7 @@ fn place_all<'a>(
     start: Option<&[u32]>,
     order: &[u32],
     limit_seconds: f64,
-) -> Result<State<'a>, String> {
+) -> Result<State<'a>, NoPlacement> {
     let mut homeless = Vec::new();
     for &item in order {
         match start.map(|start| start[item as usize]).filter(|&pe| state.fits(item, pe)) {
@@ -295,7 +324,7 @@ pub(super) fn limit_seconds(fixed: &State, answer: &[u32]) -> f64 {
 /// Makes room for an item that fits nowhere: a chain of items moves on, each to the PE of the next, and the last to a PE where it fits.
 ///
 /// This is a breadth-first search for an augmenting path. Each PE is visited once.
-fn make_room(state: &mut State, item: u32) -> Result<(), String> {
+fn make_room(state: &mut State, item: u32) -> Result<(), NoPlacement> {
     let mut unvisited: BTreeSet<u32> = (0..state.pes()).filter(|&pe| state.is_available(pe)).collect();
     // Where an item would go next, and the PE and the item before it on the path.
     let mut before: Vec<(u32, u32)> = vec![(NOWHERE, item); state.pes() as usize];
@@ -399,7 +428,7 @@ fn shift(state: &mut State, before: &[(u32, u32)], to: u32) -> bool {
 /// If there are only counts and places: every movable item on a visited PE may be on visited PEs only, and all of these are full. These
 /// items and the one without a place are one more than their places. The set is inclusion-minimal: all its other items have places, so a
 /// smaller set with too few places would contain the item without one, and with it all that the search reaches.
-fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
+fn unplaced(state: &State, item: u32, visited: &[u32]) -> NoPlacement {
     let id = state.id(item);
     match state.has_only_counts() {
         true => {
@@ -416,14 +445,14 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
             } else {
                 format!(" in addition to {}, which must be there", named("object", &stays))
             };
-            format!(
+            NoPlacement::Proven(format!(
                 "no placement exists: {} may be on {} only, which {} {} for {}{stay}; give --max-objects or --fixed more room",
                 named("object", &ids),
                 named("PE", &pes),
                 if pes.len() == 1 { "has" } else { "have" },
                 count(ids.len() as u64 - 1, "place"),
                 if ids.len() == 1 { "it" } else { "them" },
-            )
+            ))
         }
         false => {
             let open = || visited.iter().copied();
@@ -441,6 +470,7 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
                     count(state.weight_of(item), "object")
                 ),
                 (false, _) => format!("all PEs where {they} may be have as many objects as they take"),
+                _ if !state.has_groups() => format!("all PEs where {they} may be are full"),
                 _ => format!(
                     "all PEs where {they} may be have an object from which a group keeps {them}, or are full"
                 ),
@@ -451,7 +481,7 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
                     format!("object {id} and the {} with it fit on no PE", count(objects - 1, "object"))
                 }
             };
-            format!("{NOT_FOUND}: {what}: {why}; loosen a constraint")
+            NoPlacement::NotFound(format!("{what}: {why}"))
         }
     }
 }

@@ -20,8 +20,13 @@ use crate::room::Room;
 const STEPS: u64 = 400;
 const MOST_STEPS: u64 = 1 << 22;
 
-/// How often a search is tried at most, if all tries together have no more than [`MOST_STEPS`].
+/// How often a search is tried until it finds a placement, if all tries together have no more than [`MOST_STEPS`].
 const TRIES: u64 = 3;
+
+/// Of how many tries the best is taken, if they together have no more than these steps. Where an item goes first is chance, and few
+/// items follow.
+const BEST_OF: u64 = 16;
+const STEPS_OF_BEST: u64 = 1 << 17;
 
 /// The first temperature, in hop-bytes of a mean item. It is lower if there are fewer than [`ENOUGH_STEPS`] steps for each item, because they
 /// could not cool the placement down.
@@ -42,9 +47,11 @@ fn steps(items: usize) -> u64 {
     STEPS.saturating_mul(items as u64).min(MOST_STEPS)
 }
 
-/// The seeds of the tries for this number of items that can move.
-pub(super) fn seeds(items: usize) -> std::ops::Range<u64> {
-    0..(MOST_STEPS / steps(items).max(1)).clamp(1, TRIES)
+/// Of how many tries the best is taken for this number of items that can move, and how many there are if these find no placement.
+pub(super) fn tries(items: usize) -> (u64, u64) {
+    let within = |all: u64, most: u64| (all / steps(items).max(1)).clamp(1, most);
+    let enough = within(STEPS_OF_BEST, BEST_OF);
+    (enough, within(MOST_STEPS, TRIES).max(enough))
 }
 
 /// A placement in which items move.

@@ -160,6 +160,11 @@ impl<'a> State<'a> {
             && self.items.weight.iter().all(|&weight| weight == 1)
     }
 
+    /// Whether items must be apart, or together in more than a PE.
+    pub(super) fn has_groups(&self) -> bool {
+        !self.items.groups.is_empty()
+    }
+
     /// The items of a PE, ascending.
     pub(super) fn on(&self, pe: u32) -> impl Iterator<Item = u32> + '_ {
         self.on[pe as usize].iter().copied()

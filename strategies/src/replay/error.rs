@@ -75,8 +75,8 @@ pub enum ReplayError {
     },
     /// There is no later step with which a prediction could be compared.
     #[error(
-        "predictions of one step are compared with the loads of the next, and this is the only one; give a database with several \
-         steps, or more --steps"
+        "predictions of one step are compared with the loads of the next, and only one step was read; leave out --step, give \
+         --steps a larger number, or give a database with several steps"
     )]
     NoLaterStep,
     /// No strategy gave an answer; this is the error of the first strategy.

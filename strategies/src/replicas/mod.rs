@@ -297,6 +297,23 @@ impl<'a> Request<'a> {
     }
 }
 
+/// Checks that a plan has the same number of slots on each PE of a machine.
+///
+/// # Errors
+/// What is different.
+pub fn check_machine(plan: &ReplicaPlan, machine: &dyn Topology) -> Result<(), String> {
+    let (slots, pes) = (plan.slots_per_layer(), machine.pes());
+    if slots.is_multiple_of(pes) {
+        return Ok(());
+    }
+    Err(format!(
+        "its {} cannot be the same number on each of {} of {}; name the machine of the plan with --topology",
+        count(slots as u64, "slot"),
+        count(pes as u64, "PE"),
+        machine.spec()
+    ))
+}
+
 /// The sentence for a plan that was made for another number of PEs than `machine` has; `what` names the plan.
 pub fn other_machine(what: &str, plan: &ReplicaPlan, machine: &dyn Topology) -> Option<String> {
     // A machine file of another computer is no reason to refuse a plan.

@@ -163,7 +163,7 @@ fn objects_move_where_the_busiest_link_becomes_lighter() {
         let choice = keep(&registry::parse(spec, &[]).expect("a strategy"));
         choice.strategy.assign(database, &*machine, 0).expect("a placement").pe_of
     };
-    let tasks = graph::load("random:n=16,degree=4,bytes=1000,seed=2").expect("a graph").remap(16);
+    let tasks = graph::load("random:n=16,degree=4,bytes=1000,seed=4").expect("a graph").remap(16);
     let before = place("PoiseLB", &tasks);
     let mut tasks = tasks.placed(&before);
     let free = place("McfLB", &tasks);
@@ -175,4 +175,30 @@ fn objects_move_where_the_busiest_link_becomes_lighter() {
     };
     let busiest = |pe_of: &[u32]| mcf::cost(&tasks, &*machine, pe_of);
     assert!(busiest(&place("McfLB", &tasks)) < busiest(&before));
+}
+
+/// Small graphs, of which a task may not be where the strategy has it: other tasks near it make up for that.
+#[test]
+fn one_place_that_is_taken_away_costs_little() {
+    let machine = topology::parse("torus:4x4").expect("a torus");
+    let choice = keep(&registry::parse("PoiseLB", &[]).expect("a strategy"));
+    let place =
+        |database: &Database| choice.strategy.assign(database, &*machine, 0).expect("a placement").pe_of;
+    let mut ratios = 0.0;
+    for seed in 0..20 {
+        let spec = format!("random:n=16,degree=4,bytes=1000,seed={seed}");
+        let tasks = graph::load(&spec).expect("a graph").remap(16);
+        let free = place(&tasks);
+        let constraints = Constraints {
+            max_objects: Some(MaxObjects { most: PerPe::All(1), exact: false }),
+            places: Place::parse(&format!("0 !{}", free[0])).expect("places"),
+            ..Constraints::default()
+        };
+        let found = place(&Database { constraints, ..tasks.clone() });
+        let hop_bytes = |pe_of: &[u32]| {
+            Metrics::of(&tasks, &*machine, pe_of).communication.expect("messages").hop_bytes as f64
+        };
+        ratios += hop_bytes(&found) / hop_bytes(&free) / 20.0;
+    }
+    assert!(ratios <= 1.04, "{ratios}");
 }

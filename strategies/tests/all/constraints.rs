@@ -336,7 +336,7 @@ fn impossible_constraints_are_named() {
         ..Constraints::default()
     };
     refuses(&memory(11), &database, "the objects have 70 bytes, and the available PEs have room for 66");
-    refuses(&memory(19), &database, "no placement exists, as a complete search shows: object");
+    refuses(&memory(19), &database, "no placement exists, as a complete search shows; loosen --memory");
     let unknown = Constraints { memory: Some(PerPe::All(1)), ..Constraints::default() };
     refuses(&unknown, &database, "`memory` needs the size of object 0, which is not recorded");
     let group = |together, level, objects: &[u64]| Group { together, level, objects: objects.to_vec() };

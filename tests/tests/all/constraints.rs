@@ -147,18 +147,22 @@ fn what_cannot_be_kept_is_refused() {
         ("--max-moves 5%", 2, "--max-moves without --balancer: "),
         ("--lb-predict mean=3", 2, "--lb-predict without --balancer: "),
         ("--lb-gate auto", 2, "--lb-gate auto without --balancer: "),
-        ("--lb-when auto", 2, "--lb-when auto without --balancer: "),
-        ("--lb-strict", 2, "--lb-strict without --balancer: "),
-        ("--lb-report", 2, "--lb-report without --balancer: "),
+        ("--lb-when auto", 2, "--lb-when auto without --balancer: there are no load-balancing steps; name"),
+        ("--lb-report", 2, "--lb-report without --balancer: there are no load-balancing steps; name"),
         (
             "--pes-available one",
             2,
-            "--pes-available without --balancer: only a load balancer moves elements; name one",
+            "--pes-available without --balancer: only a load balancer moves elements; name a load balancer",
         ),
         ("--memory 1 --max-moves 3", 2, "cannot be used with"),
     ] {
         sandbox.run(&format!("run stencil2d --pes 2 --iterations 4 {flags}")).failed(code, &[phrase]);
     }
+    let steps = "run stencil2d --pes 2 --iterations 40 --lb-dump steps.db --lb-report --lb-when auto";
+    assert!(
+        sandbox.run(steps).result().contains("LB step 0: no strategy"),
+        "databases have steps without a balancer"
+    );
 }
 
 /// A database with a ring of 4 objects on PE 0 of 4 PEs; the last object cannot move. `constraints` are those of the step.

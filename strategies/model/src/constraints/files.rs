@@ -262,7 +262,13 @@ impl MaxObjects {
             Some(most) => (most, true),
             None => (text, false),
         };
-        Ok(MaxObjects { most: PerPe::read("the largest numbers of objects", most)?, exact })
+        let most = PerPe::read("the largest numbers of objects", most).map_err(|error| match error.or {
+            "" => error,
+            _ => {
+                ConstraintsError { or: ", or give a whole number for all PEs, such as 4 or 4,exact", ..error }
+            }
+        })?;
+        Ok(MaxObjects { most, exact })
     }
 }
 

@@ -322,7 +322,7 @@ fn choose(there: &[u64], first: Option<u64>, count: Option<u64>) -> Result<Vec<u
         return Err(Refused(format!("has no step {first}; choose from {}", list(there))));
     }
     match count {
-        Some(0) => Err(Refused(format!("0 steps were requested; request at least one of {}", list(there)))),
+        Some(0) => Err(Refused(format!("was asked for 0 steps; ask for at least one of {}", list(there)))),
         Some(count) if count > steps.len() as u64 => Err(Refused(format!(
             "has only {} of the {count} requested steps from step {first} on; choose from {}",
             steps.len(),

@@ -79,17 +79,21 @@ pub struct LauncherFile {
 }
 
 impl LauncherFile {
+    /// The file of `FORMAT=FILE`; `None` if the text does not have this form.
+    fn of(text: &str) -> Option<Result<Self, LauncherError>> {
+        let (format, path) = text.split_once('=').filter(|(_, path)| !path.is_empty())?;
+        Some(self::format(format).map(|format| LauncherFile { format, path: path.into() }))
+    }
+
     /// The file of `FORMAT=FILE`.
     ///
     /// # Errors
     /// If the text does not have this form, or there is no such format.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (format, path) = text
-            .split_once('=')
-            .filter(|(_, path)| !path.is_empty())
-            .ok_or_else(|| format!("expected FORMAT=FILE such as mpich=MPICH_RANK_ORDER, found `{text}`"))?;
-        let format = self::format(format).map_err(|error| error.to_string())?;
-        Ok(LauncherFile { format, path: path.into() })
+        match LauncherFile::of(text) {
+            Some(found) => found.map_err(|error| error.to_string()),
+            None => Err(format!("expected FORMAT=FILE such as mpich=MPICH_RANK_ORDER, found `{text}`")),
+        }
     }
 }
 
@@ -109,9 +113,8 @@ pub fn placement(
     slots: u32,
 ) -> Result<Vec<u32>, LauncherError> {
     // The name of a mapping may contain `=`.
-    let launcher_file =
-        file.to_str().filter(|_| !file.exists()).and_then(|text| LauncherFile::parse(text).ok());
-    let Some(LauncherFile { format, path }) = launcher_file else {
+    let launcher_file = file.to_str().filter(|_| !file.exists()).and_then(LauncherFile::of);
+    let Some(LauncherFile { format, path }) = launcher_file.transpose()? else {
         return Ok(MappingFile::read(file)?.placement(database)?.to_vec());
     };
     let tasks = database.objects.len();
@@ -130,7 +133,7 @@ pub enum LauncherError {
     /// The format is unknown.
     #[error(transparent)]
     Unknown(#[from] ParamError),
-    /// Where a mapping may be in place of a launcher's file: the mapping cannot be used.
+    /// A mapping was given in place of a launcher's file, and cannot be used.
     #[error(transparent)]
     Mapping(#[from] MappingError),
     /// The ranks do not fit on the machine.

@@ -106,3 +106,10 @@ def number(what: str, value: Any, least: int, most: int = 2**63 - 1) -> int:
 def seed(value: Any) -> int:
     """The seed of the random number generator, which has 64 bits."""
     return number("seed", value, 0, 2**64 - 1)
+
+
+def needs(name: str, value: Any, others: dict[str, Any]) -> None:
+    """Refuses an argument that has no effect without others."""
+    missing = [other for other, given in others.items() if given is None]
+    if value is not None and missing:
+        raise ValueError(f"{name} has no effect without {' and '.join(missing)}; give {'it' if len(missing) == 1 else 'them'}, or leave {name} out")

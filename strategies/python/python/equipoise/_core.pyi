@@ -131,7 +131,7 @@ def map(
     balancer: tuple[str, Any | None],
     limits: dict[str, Any],
     seed: int,
-    start: NDArray[np.int64] | tuple[str | os.PathLike[str]] | None = None,
+    start: NDArray[np.int64] | tuple[str | os.PathLike[str], int] | None = None,
 ) -> Mapping: ...
 def replay(
     steps: Sequence[Database],

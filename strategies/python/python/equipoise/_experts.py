@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._arrays import integers, loads, number, numbers
+from ._arrays import integers, loads, needs, number, numbers
 from ._machine import Machine, core
 
 
@@ -160,11 +160,9 @@ def experts(
     UserWarning
         If groups are not kept on nodes, or the previous plan was made for another number of PEs.
     """
-    _needs("gamma", gamma, {"previous": previous, "sources": sources})
-    _needs("tolerance", tolerance, {"previous": previous})
-    _needs("expert_bytes", expert_bytes, {"previous": previous})
-    if expert_bytes is None:
-        expert_bytes = "42M"
+    needs("gamma", gamma, {"previous": previous, "sources": sources})
+    needs("tolerance", tolerance, {"previous": previous})
+    needs("expert_bytes", expert_bytes, {"previous": previous})
     return _plan(weight, replicas, topology, None, previous, groups, sources, gamma, tolerance, expert_bytes)
 
 
@@ -206,13 +204,16 @@ def evaluate_plan(
     UserWarning
         As `experts`, and if the plan was made for another number of PEs.
     """
-    _needs("expert_bytes", expert_bytes, {"previous": previous})
+    needs("expert_bytes", expert_bytes, {"previous": previous})
     slots, spec = _slots("plan", plan)
-    if topology is None and not spec:
-        raise ValueError("the plan names no machine; give topology")
-    machine = spec if topology is None else topology
-    judged = (slots, spec)
-    return _plan(weight, slots.shape[1], machine, judged, previous, groups, sources, None, None, expert_bytes)
+    if topology is None:
+        if not spec:
+            raise ValueError("the plan names no machine; give topology")
+        try:
+            topology = Machine(spec)
+        except ValueError as error:
+            raise ValueError(f"the plan names a machine that cannot be used: {error}; give topology") from None
+    return _plan(weight, slots.shape[1], topology, (slots, spec), previous, groups, sources, None, None, expert_bytes)
 
 
 def _plan(
@@ -227,7 +228,7 @@ def _plan(
     tolerance: float | None,
     expert_bytes: int | str | None,
 ) -> Plan:
-    """The plan that is judged, or else one that is made."""
+    """Judges the plan `judged`, or makes one if it is None."""
     if expert_bytes is None:
         expert_bytes = "42M"
     found = _core.experts(
@@ -254,13 +255,6 @@ def _slots(what: str, plan: Plan | ArrayLike | str | os.PathLike[str]) -> tuple[
     if isinstance(plan, str | os.PathLike):
         return _core.read_plan(plan)
     return integers(what, _rows(plan), 2), ""
-
-
-def _needs(name: str, value: Any, others: dict[str, Any]) -> None:
-    """Refuses an argument that has no effect without others."""
-    missing = [other for other, given in others.items() if given is None]
-    if value is not None and missing:
-        raise ValueError(f"{name} has no effect without {' and '.join(missing)}; give {'it' if len(missing) == 1 else 'them'}, or leave {name} out")
 
 
 def _rows(values: ArrayLike) -> ArrayLike:

@@ -147,6 +147,8 @@ def _rows(graph: ArrayLike | Iterable[Any]) -> Edges:
         rows = np.empty((0, 2), int)
     if rows.ndim != 2 or not 2 <= rows.shape[1] <= 4:
         raise ValueError(f"the edges have the shape {rows.shape}; {ACCEPTED}")
+    if rows.dtype.kind == "O":
+        raise TypeError("the edges have other values than numbers of at most 64 bits; give whole numbers")
     volume, messages = (rows[:, at] if at < rows.shape[1] else None for at in (2, 3))
     return _listed(integers("tasks", rows[:, :2], 2), volume, messages)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _graphs
-from ._arrays import integers, number
+from ._arrays import integers, needs, number
 from ._arrays import seed as seed_of
 from ._limits import Amount, Fixed, Groups, Phases, limits
 from ._machine import Machine, core
@@ -69,7 +69,7 @@ class Mapping:
         return self._core.summary
 
     def explain(self, most: int = 8) -> dict[str, Any]:
-        """What changed from the start to the mapping, as `equipoise explain --format json` has it.
+        """What changed from the start to the mapping: the lists of `equipoise explain --format json`.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class Mapping:
         document: dict[str, Any] = json.loads(self._core.explain(number("most", most, 0)))
         return document
 
-    def write(self, path: str | os.PathLike[str], launcher: str | None = None, *, slots: int = 1) -> None:
+    def write(self, path: str | os.PathLike[str], launcher: str | None = None, *, slots: int | None = None) -> None:
         """Writes the mapping, or a launcher's file.
 
         Parameters
@@ -97,7 +97,7 @@ class Mapping:
             A format such as ``"torchrun"``, ``"mpich"`` or ``"slurm"``; the page *Launchers* of the book lists all. Rank i is task i. By
             default, the file has the PE of a task per line.
         slots
-            The largest number of ranks on a PE in a launcher's file.
+            The largest number of ranks on a PE in a launcher's file; by default 1.
 
         Raises
         ------
@@ -106,7 +106,8 @@ class Mapping:
         EquipoiseError
             If the file cannot be written.
         """
-        self._core.write(os.fspath(path), launcher, number("slots", slots, 1, 2**32 - 1))
+        needs("slots", slots, {"launcher": launcher})
+        self._core.write(os.fspath(path), launcher, _slots(slots))
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes a report for people.
@@ -132,6 +133,7 @@ def map(
     seed: int = 0,
     *,
     start: ArrayLike | str | os.PathLike[str] | None = None,
+    slots: int | None = None,
     max_objects: Amount = None,
     memory: Amount = None,
     object_bytes: ArrayLike | None = None,
@@ -167,6 +169,8 @@ def map(
     start
         The PE of every task where the search starts, or a file: a mapping, or a launcher's file such as ``"torchrun=ranks.txt"``. By
         default task i is on PE i, or tasks are in blocks if there are more tasks than PEs.
+    slots
+        The slots of each PE in the launcher's file that `start` names, as of `Mapping.write`; by default as few as the tasks need.
     max_objects
         The largest number of tasks on each PE, or one for each PE; ``"4,exact"``: exactly 4.
     memory
@@ -187,7 +191,7 @@ def map(
     Returns
     -------
     Mapping
-        With `pe`, `costs` and `report`.
+        With `pe`, `costs`, `explain`, `write` and `report`.
 
     Raises
     ------
@@ -200,11 +204,18 @@ def map(
         unchanged.
     """
     database, name = _graphs.database(graph, loads, object_bytes)
+    is_file = isinstance(start, str | os.PathLike)
+    needs("slots", slots, {"the file of a launcher as start": start if is_file else None})
     begin: Any = start
-    if isinstance(start, str | os.PathLike):
-        begin = (start,)
+    if is_file:
+        begin = (start, _slots(slots))
     elif start is not None:
         begin = integers("start", start, 1, database.sizes[1])
     keep = limits(database, fixed, groups, max_objects, memory, phases, max_moves)
     found = _core.map(database, core(topology), balancer_of(balancer), keep, seed_of(seed), begin)
     return Mapping(found, name)
+
+
+def _slots(given: int | None) -> int:
+    """The slots of each PE in a launcher's file."""
+    return 1 if given is None else number("slots", given, 1, 2**32 - 1)

@@ -94,7 +94,7 @@ fn read_steps_selects_the_requested_steps() {
         check_error(read(Some(4), Some(1)), &["has no step 4; choose from steps 2, 3, 7"]);
         check_error(read(Some(9), None), &["has no step 9"]);
         check_error(read(Some(7), Some(3)), &["has only 1 of the 3 requested steps from step 7 on"]);
-        check_error(read(None, Some(0)), &["0 steps were requested"]);
+        check_error(read(None, Some(0)), &["was asked for 0 steps; ask for at least one of"]);
     }
     dump(&[]).write(&file).unwrap();
     let empty = Dump::read_steps(&file, None, None);
