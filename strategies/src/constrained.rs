@@ -232,18 +232,13 @@ fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -
         Err(NoPlacement::Proven(sentence)) => return Err(sentence),
         Err(NoPlacement::NotFound(reason)) => reason,
     };
-    let not_found =
-        |reason| format!("no placement was found: {reason}; loosen a constraint, or try another balancer");
     match complete::search(items, rules) {
         Outcome::Found(pe_of) => {
             let traffic = Commodities::of(&items.database);
             let mut items = items.clone();
             repair::keep_parts(&mut items, rules, &pe_of);
             let near = Near { topology, traffic: &traffic };
-            near_start(&near, &items, (rules, rules), &pe_of, answer).map_err(|why| match why {
-                NoPlacement::Proven(sentence) => sentence,
-                NoPlacement::NotFound(reason) => not_found(reason),
-            })
+            near_start(&near, &items, (rules, rules), &pe_of, answer).map_err(|why| why.to_string())
         }
         Outcome::Impossible => {
             let flags = flags_of(items, rules);
@@ -251,7 +246,7 @@ fn kept(items: &Items, rules: &Rules, topology: &dyn Topology, answer: &[u32]) -
                 "no placement exists, as a complete search shows; loosen {flags}. One attempt ended here: {reason}"
             ))
         }
-        Outcome::Unknown => Err(not_found(reason)),
+        Outcome::Unknown => Err(NoPlacement::NotFound(reason).to_string()),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use equipoise_model::constraints::Level;
+use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::random::{generator, shuffle};
 use equipoise_model::rules::{Rules, allows};
 use equipoise_model::table::count;
@@ -15,11 +16,20 @@ use super::state::{NOWHERE, State};
 use crate::balance::load::order;
 
 /// Why items have no placement.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum NoPlacement {
     /// There is none, as this sentence says.
+    #[error("{0}")]
     Proven(String),
-    /// A search ended without one, as this part of a sentence says.
+    /// A search ended here.
+    #[error("no placement was found: {0}; loosen a constraint, or try another balancer")]
     NotFound(String),
+}
+
+impl Classified for NoPlacement {
+    fn fault(&self) -> Fault {
+        Fault::Usage
+    }
 }
 
 impl From<String> for NoPlacement {
