@@ -204,13 +204,13 @@ def map(
         unchanged.
     """
     database, name = _graphs.database(graph, loads, object_bytes)
-    is_file = isinstance(start, str | os.PathLike)
-    needs("slots", slots, {"the file of a launcher as start": start if is_file else None})
-    begin: Any = start
-    if is_file:
+    begin: Any = None
+    if isinstance(start, str | os.PathLike):
         begin = (start, _slots(slots))
-    elif start is not None:
-        begin = integers("start", start, 1, database.sizes[1])
+    else:
+        needs("slots", slots, {"the file of a launcher as start": None})
+        if start is not None:
+            begin = integers("start", start, 1, database.sizes[1])
     keep = limits(database, fixed, groups, max_objects, memory, phases, max_moves)
     found = _core.map(database, core(topology), balancer_of(balancer), keep, seed_of(seed), begin)
     return Mapping(found, name)
