@@ -317,7 +317,7 @@ fn near_start(
 }
 
 /// A placement near `from` that keeps the constraints, by searches that begin with the items of `active` and those that break a constraint. Of
-/// several, the one with the fewest hop-bytes, but not fewer than `from`, and of equals the nearest to `from`.
+/// several, the one with the fewest hop-bytes, and of equals the nearest to `from`. All with fewer hop-bytes than `from` are equals.
 fn searched(
     near: &Near,
     items: &Items,
