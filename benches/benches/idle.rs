@@ -1,5 +1,5 @@
 //! `cargo bench -p equipoise-benches --bench idle [-- --small --rounds N --json FILTER]`: how long a program takes whose PEs often
-//! wait for each other, beside busy threads of others, with each value of `--idle`.
+//! wait for each other, next to busy threads of others, with each value of `--idle`.
 //!
 //! The last row of each cell is the time with `--idle auto` over the better of the others, in the same round. With more PEs than
 //! cores, PEs that always spin take longer by factors of ten to a thousand, so they are left out there. The numbers of PEs
@@ -10,7 +10,7 @@ use equipoise_benches::Measurement;
 use equipoise_benches::near::{self, Pace};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Runs `body` beside busy threads.
+/// Runs `body` next to busy threads.
 fn beside<T>(busy: usize, body: impl FnOnce() -> T) -> T {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {

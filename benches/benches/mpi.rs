@@ -1,4 +1,4 @@
-//! Messages between processes, beside raw MPI in the same processes. Started by `mpirun`:
+//! Messages between processes, next to raw MPI in the same processes. Started by `mpirun`:
 //!
 //! `cargo build --release -p equipoise-benches --features mpi --bench mpi`, then
 //! `mpirun -n 2 target/release/deps/mpi-* --bench [--rounds N --json FILTER]`.

@@ -88,7 +88,7 @@ fn measured(settings: &Settings, run: impl Fn(Config, Program) -> Option<f64>) -
         same_pe: of_pe,
         same_process,
         other_process: with_bytes(same_process),
-        // Between threads an element is handed over as it is.
+        // Between threads an element is handed over unchanged.
         migration: if settings.processes() > 1 { with_bytes(migration) } else { migration },
         ..Costs::default()
     })

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use equipoise_model::assignment::Note;
 
-/// A strategy that PEs can carry out together.
+/// A strategy that PEs can execute together.
 pub trait Decentral: Send + Sync {
     /// Checks whether this number of PEs can take part.
     ///

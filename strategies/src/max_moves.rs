@@ -11,7 +11,7 @@
 //! 3. Of all placements on these ways that move few enough objects, the one whose heaviest PE is the lightest wins. Placements whose
 //!    heaviest PE is at most as heavy as that of the answer count as equal; of these the one with the fewest hop-bytes wins.
 //!
-//! An answer that moves few enough objects is taken as it is. The ways from others do not depend on the limit, and all end at the present
+//! An answer that moves few enough objects is taken unchanged. The ways from others do not depend on the limit, and all end at the present
 //! placement (but for objects that must leave their PE). So, of limits that the answer exceeds, a larger one never gives a worse placement,
 //! and none a placement that is worse than the present one.
 
@@ -102,7 +102,7 @@ struct Limited {
 }
 
 impl Limited {
-    /// Whether the answer is taken as it is: it moves few enough objects, or is impossible, and the caller says why it is rejected.
+    /// Whether the answer is taken unchanged: it moves few enough objects, or is impossible, and the caller says why it is rejected.
     fn is_enough(&self, work: &Work, answer: &Assignment) -> bool {
         let most = self.most.of(work.database().objects.len());
         answer.check(work.database()).is_err() || moves(work, &answer.pe_of) <= most

@@ -18,7 +18,7 @@ use clap::builder::PossibleValuesParser;
 use equipoise::model::table;
 use equipoise_tests::fuzz::Rng;
 
-/// What a case knows beside its random numbers.
+/// What a case knows in addition to its random numbers.
 struct Case {
     /// Its seed.
     seed: u64,

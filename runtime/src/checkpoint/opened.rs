@@ -53,7 +53,7 @@ pub(crate) struct SavedElement {
     place: Place,
 }
 
-/// The records of a PE beside elements.
+/// The records of a PE in addition to elements.
 #[derive(Clone, Debug)]
 struct SavedPe {
     state: Place,
@@ -296,7 +296,7 @@ impl Checkpoint {
         self.read(self.pes[pe as usize].state)
     }
 
-    /// By array, what a saved PE had beside elements.
+    /// By array, what a saved PE had in addition to elements.
     pub(crate) fn rests_of(&self, pe: u32) -> Result<Vec<Vec<u8>>, CheckpointError> {
         self.pes[pe as usize].rests.iter().map(|rest| self.read(*rest)).collect()
     }

@@ -71,7 +71,7 @@ pub(crate) trait Manager {
     /// # Errors
     /// A sentence, if something cannot be saved.
     fn save(&mut self, pe: &PeCx, part: &mut Part) -> Result<ArrayIndex, String>;
-    /// Takes over what saved PEs had beside elements, and the number of the next broadcast. There are `arrays` arrays.
+    /// Takes over what saved PEs had in addition to elements, and the number of the next broadcast. There are `arrays` arrays.
     ///
     /// # Errors
     /// If the bytes are of another program, or no run saves them.
@@ -129,7 +129,7 @@ pub(crate) struct Elements<T: Chare> {
     called: usize,
     /// Whether [`Manager::one`] ran orders the last time.
     ordered_last: bool,
-    /// After a restart: what saved PEs had beside elements.
+    /// After a restart: what saved PEs had in addition to elements.
     restored: Vec<Rest<T::Msg>>,
 }
 

@@ -11,7 +11,7 @@ use equipoise_model::table;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What a PE has of an array beside elements. `E`, `Q` and `P` are owned lists when read, borrowed ones when written.
+/// What a PE has of an array in addition to elements. `E`, `Q` and `P` are owned lists when read, borrowed ones when written.
 #[derive(Serialize, Deserialize)]
 struct RestOf<E, Q, P> {
     /// Messages for elements that do not exist, by rank.
@@ -22,7 +22,7 @@ struct RestOf<E, Q, P> {
     totals: P,
 }
 
-/// What a PE has of an array beside elements.
+/// What a PE has of an array in addition to elements.
 pub(super) type Rest<M> = (Vec<(u32, Vec<M>)>, VecDeque<(Receivers, M)>);
 
 type Owned<M> = RestOf<Vec<(u32, Vec<M>)>, VecDeque<(Receivers, M)>, Vec<Partial<M>>>;

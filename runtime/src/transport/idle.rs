@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_thread_on_shared_cores_yields_and_then_sleeps() {
-        // Less often if a yield takes long, as beside other tests.
+        // Less often if a yield takes long, as next to other tests.
         let looks = looks_before_sleep(&cores(Idle::Auto, false)).expect("it sleeps");
         assert!(looks % SHARED_STRIDE == 0 && looks <= SHARED_STRIDE * YIELDS, "{looks}");
     }

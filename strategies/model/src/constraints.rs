@@ -1,4 +1,4 @@
-//! What a placement must keep, beside that every object is on a PE: counts, memory, places of objects, groups, and loads by phase.
+//! What a placement must keep, in addition to a PE for every object: counts, memory, places of objects, groups, and loads by phase.
 //!
 //! [`Constraints`] are what a user says, in terms of the ids of objects; [`rules`](crate::rules) has what they mean for a database on a machine.
 

@@ -8,7 +8,7 @@ use super::state::{NOWHERE, State};
 use crate::balance::load::order;
 use crate::cost::commodities::Commodities;
 
-/// How many of the lightest PEs are compared for an item that must leave its PE, beside those of its partners.
+/// How many of the lightest PEs are compared for an item that must leave its PE, in addition to those of its partners.
 const LIGHTEST: usize = 16;
 
 /// The machine and the messages, for the distances of an item to its partners.

@@ -221,7 +221,7 @@ struct Parts<'a> {
 #[derive(Default)]
 struct Part {
     pes: Vec<u32>,
-    /// The objects that fit, beside those of the groups that have chosen it.
+    /// The objects that fit, in addition to those of the groups that have chosen it.
     objects: u64,
     /// The bytes that fit, likewise.
     bytes: u64,

@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn permuted_groups_have_fewer_hop_bytes_and_no_pe_becomes_heavier() {
-        // One task on each PE, far from its neighbors. PEs with a light task have an object that stays, too heavy to be beside a
+        // One task on each PE, far from its neighbors. PEs with a light task have an object that stays, too heavy to be next to a
         // task of 3 or 4 seconds.
         let mut recorded = load("mesh:6x6").expect("a mesh").remap(36);
         for (object, at) in recorded.objects.iter_mut().zip(0..) {

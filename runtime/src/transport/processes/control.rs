@@ -1,4 +1,4 @@
-//! The control messages between the connections of processes, beside batches of orders: a closed list.
+//! The control messages between the connections of processes, in addition to batches of orders: a closed list.
 
 use crate::checkpoint::Reason;
 use crate::desk::Desk;

@@ -110,7 +110,7 @@ fn take_some<T: DeserializeOwned + Default>(section: &mut Section, name: &str) -
     if section.has(name) { section.take(name) } else { Ok(T::default()) }
 }
 
-/// What a load-balancing step has beside the name of its strategy.
+/// What a load-balancing step has in addition to the name of its strategy.
 type StepNumbers = (u64, [f64; 2], u64, [f64; 2]);
 
 fn numbers(step: &LbStep) -> StepNumbers {
@@ -219,7 +219,7 @@ fn sort_objects(trace: &mut Trace) {
     let indices = std::mem::take(&mut trace.details.indices);
     trace.details.indices = order.iter().filter_map(|&old| indices.get(old as usize).cloned()).collect();
     let pes = trace.pes;
-    // A number that does not exist stays as it is, for the check of the trace.
+    // A number that does not exist stays unchanged, for the check of the trace.
     let renumbered = |object: u32| {
         let old = object.checked_sub(pes).map(|old| old as usize);
         old.and_then(|old| place.get(old)).copied().unwrap_or(object)

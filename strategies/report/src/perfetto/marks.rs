@@ -1,4 +1,4 @@
-//! What happened at recorded times beside executions: load-balancing steps, migrations, waits of messages for their guards,
+//! What happened at recorded times in addition to executions: load-balancing steps, migrations, waits of messages for their guards,
 //! and the memory of processes.
 
 use std::collections::BTreeMap;
