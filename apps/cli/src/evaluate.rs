@@ -49,9 +49,10 @@ impl Args {
         let rules = constraints::add(self.constraints.read()?, &mut tasks.database, &tasks.name, machine)?;
         let database = &tasks.database;
         let mapping = self.mapping.placement(database, machine)?;
-        rules
-            .check(database, &mapping)
-            .map_err(|broken| Failure::input(format!("the mapping breaks a constraint: {broken}")))?;
+        let broken: Vec<String> = rules.broken(database, &mapping).map(|broken| broken.0).collect();
+        if let Some(sentence) = constraints::sentence(&broken) {
+            return Err(Failure::input(sentence));
+        }
         let placed =
             progress::with_spinner("routing every message", || tasks.placed(database, machine, &mapping));
         let is_requested = |cost: &&Entry| match cost.shown {

@@ -17,6 +17,7 @@ use equipoise_strategies::cost::spans::{Span, Spans};
 use serde::Serialize;
 
 use crate::arguments::{MachineArg, MappingArgs, TaskArgs};
+use crate::constraints::{self, ConstraintArgs};
 use crate::inspect::end_name;
 use crate::program::{ModelArgs, Tasks};
 use crate::report::{self, ReportArg};
@@ -50,6 +51,9 @@ pub struct Args {
     report: ReportArg,
 
     #[command(flatten)]
+    constraints: ConstraintArgs,
+
+    #[command(flatten)]
     assumed: ModelArgs,
 }
 
@@ -65,6 +69,9 @@ struct Document<'a> {
     /// Placements between, if objects of a run move.
     #[serde(skip_serializing_if = "<[Between]>::is_empty")]
     between: &'a [Between],
+    /// The constraints that the mapping breaks, in sentences.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    broken_constraints: &'a [String],
 }
 
 /// The table of placements between the two, if there are several.
@@ -125,6 +132,7 @@ impl Args {
             .files()
             .reads(self.machine.topology.iter().map(|machine| machine.spec()))
             .reads(self.initial.iter().chain([&self.mapping.mapping]))
+            .reads(self.constraints.files())
             .writes(self.report.path())
             .check()?;
         self.report.check()?;
@@ -132,6 +140,7 @@ impl Args {
         // A file with this name is not the generator.
         let graph = self.tasks.graph.clone().filter(|spec| input::is_generated(spec));
         let mut tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
+        let rules = constraints::add(self.constraints.read()?, &mut tasks.database, &tasks.name, machine)?;
         let after = self.mapping.placement(&tasks.database, machine)?;
         let before = match &self.initial {
             Some(path) => launcher::placement(path, &tasks.database, machine, self.mapping.slots)?,
@@ -146,8 +155,11 @@ impl Args {
             (placed(&before), placed(&after), explanation)
         });
         let between = tasks.between(database, machine, &after, None)?;
+        let broken: Vec<String> = rules.broken(database, &after).map(|broken| broken.0).collect();
+        let summary = summary(&then, &now);
+        let verdict = constraints::sentence(&broken).map(|sentence| format!("Warning: {sentence}."));
         self.report.write(|| {
-            let words = vec![summary(&then, &now)];
+            let words = [summary.clone()].into_iter().chain(verdict.clone()).collect();
             let placed = ("mapping", after.as_slice(), &now.metrics);
             let before = (before.as_slice(), &then.metrics);
             Ok(report::of_mapping(&tasks, (database, machine), before, placed, between.clone(), words))
@@ -158,14 +170,14 @@ impl Args {
             let heading = format!("{} on {}: {count}", tasks.name, machine.spec());
             let columns = [("before", &then), ("after", &now)];
             let table = cost_table::informative_costs(database, tasks.unit, &columns);
-            let summary = summary(&then, &now);
+            let verdict = verdict.as_ref().map_or_else(String::new, |sentence| format!("{sentence}\n\n"));
             let groups = groups.as_ref().map_or_else(String::new, Groups::text);
             let between = between_table(&between);
             let is_assumed = now.busiest_link_seconds().is_none()
                 && machine.links() > 0
                 && machine.link(0).bandwidth == DEFAULT_BANDWIDTH;
             let lists = lists(&explanation, database, machine, is_assumed);
-            format!("{heading}\n\n{summary}\n\n{table}\n{groups}{between}{lists}")
+            format!("{heading}\n\n{summary}\n\n{verdict}{table}\n{groups}{between}{lists}")
         };
         let document = Document {
             before: &then.metrics,
@@ -173,6 +185,7 @@ impl Args {
             explanation: &explanation,
             groups: groups.as_ref(),
             between: &between,
+            broken_constraints: &broken,
         };
         let row = |mapping, metrics| Row { mapping, metrics };
         let rows = [row("before", &then.metrics), row("after", &now.metrics)];

@@ -376,45 +376,62 @@ impl Rules {
     /// # Errors
     /// A constraint that it breaks.
     pub fn check(&self, database: &Database, pe_of: &[u32]) -> Result<(), Broken> {
-        let id = |object: u32| database.objects[object as usize].id;
-        let pes = database.pes.len();
-        let (mut objects, mut bytes) = (vec![0u64; pes], vec![0u64; pes]);
-        for (object, &pe) in (0u32..).zip(pe_of) {
-            objects[pe as usize] += 1;
-            bytes[pe as usize] = bytes[pe as usize].saturating_add(self.bytes[object as usize]);
-            if !allows(&self.allowed[object as usize], pe) {
-                return Err(Broken(format!("object {} is on PE {pe}, where it may not be", id(object))));
-            }
-        }
-        for pe in 0..pes {
-            let (has, takes) = (objects[pe], self.most.as_ref().map_or(u64::MAX, |most| most[pe]));
-            let word = if self.exact { "exactly" } else { "at most" };
-            if has > takes || self.exact && has < takes {
-                return Err(Broken(format!(
-                    "PE {pe} has {}, and takes {word} {takes}",
-                    count(has, "object")
-                )));
-            }
-            let (has, room) = (bytes[pe], self.memory.as_ref().map_or(u64::MAX, |memory| memory[pe]));
-            if has > room {
-                return Err(Broken(format!(
-                    "the objects of PE {pe} have {has} bytes, and it has room for {room}"
-                )));
-            }
-        }
-        for (together, level, members) in &self.groups {
+        self.broken(database, pe_of).next().map_or(Ok(()), Err)
+    }
+
+    /// The constraints that a placement breaks: places, then numbers and bytes of PEs, then groups.
+    pub fn broken<'a>(
+        &'a self,
+        database: &'a Database,
+        pe_of: &'a [u32],
+    ) -> impl Iterator<Item = Broken> + 'a {
+        let id = |object: usize| database.objects[object].id;
+        let is_misplaced = |(at, pe): &(usize, u32)| !allows(&self.allowed[*at], *pe);
+        let misplaced = pe_of.iter().copied().enumerate().filter(is_misplaced);
+        let misplaced =
+            misplaced.map(move |(at, pe)| format!("object {} is on PE {pe}, where it may not be", id(at)));
+        let of_groups = self.groups.iter().flat_map(move |(together, level, members)| {
             let part_of = |object: &u32| self.parts[level][pe_of[*object as usize] as usize];
             let mut parts: Vec<(u32, u32)> =
                 members.iter().map(|object| (part_of(object), *object)).collect();
             parts.sort_unstable();
-            let broken = parts.windows(2).find(|pair| (pair[0].0 == pair[1].0) != *together);
-            if let Some(pair) = broken {
-                let (a, b) = (id(pair[0].1), id(pair[1].1));
-                let how = if *together { "not on the same" } else { "on the same" };
-                return Err(Broken(format!("objects {a} and {b} are {how} {level}")));
+            let how = if *together { "not on the same" } else { "on the same" };
+            let is_broken = |pair: &&[(u32, u32)]| (pair[0].0 == pair[1].0) != *together;
+            let sentence = |pair: &[(u32, u32)]| {
+                let [a, b] = [pair[0], pair[1]].map(|(_, object)| id(object as usize));
+                format!("objects {a} and {b} are {how} {level}")
+            };
+            parts.windows(2).filter(is_broken).map(sentence).collect::<Vec<_>>()
+        });
+        misplaced.chain(self.overfull(pe_of)).chain(of_groups).map(Broken)
+    }
+
+    /// Sentences about PEs with more or fewer objects, or more bytes, than they take.
+    fn overfull<'a>(&'a self, pe_of: &'a [u32]) -> impl Iterator<Item = String> + 'a {
+        let word = if self.exact { "exactly" } else { "at most" };
+        let of_objects = self.most.iter().flat_map(move |most| {
+            let mut objects = vec![0u64; most.len()];
+            pe_of.iter().for_each(|&pe| objects[pe as usize] += 1);
+            let is_broken = |has: u64, takes: u64| has > takes || self.exact && has < takes;
+            let of_pe = move |(pe, (&has, &takes)): (usize, (&u64, &u64))| {
+                let sentence = || format!("PE {pe} has {}, and takes {word} {takes}", count(has, "object"));
+                is_broken(has, takes).then(sentence)
+            };
+            objects.iter().zip(most).enumerate().filter_map(of_pe).collect::<Vec<_>>()
+        });
+        let of_bytes = self.memory.iter().flat_map(|memory| {
+            let mut bytes = vec![0u64; memory.len()];
+            for (&pe, &size) in pe_of.iter().zip(&self.bytes) {
+                bytes[pe as usize] = bytes[pe as usize].saturating_add(size);
             }
-        }
-        Ok(())
+            let of_pe = |(pe, (&has, &room)): (usize, (&u64, &u64))| {
+                let sentence =
+                    || format!("the objects of PE {pe} have {has} bytes, and it has room for {room}");
+                (has > room).then(sentence)
+            };
+            bytes.iter().zip(memory).enumerate().filter_map(of_pe).collect::<Vec<_>>()
+        });
+        of_objects.chain(of_bytes)
     }
 }
 

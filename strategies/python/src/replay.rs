@@ -1,9 +1,11 @@
 //! `equipoise.replay` compares strategies on recorded load-balancing steps, `equipoise.predict` predictors of loads.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use equipoise_model::costs::Costs;
 use equipoise_model::table::count;
 use equipoise_model::{Database as Record, Topology};
 use equipoise_report::{Replayed, ReportFile};
@@ -127,7 +129,7 @@ pub(crate) fn strategies() -> Vec<String> {
 
 /// Replays the steps on ``machine``, or on the recorded machine ``topology``.
 #[pyfunction]
-#[pyo3(signature = (steps, program, topology, machine, balancers, limits, seed))]
+#[pyo3(signature = (steps, program, topology, machine, balancers, limits, seed, horizon, cost_model))]
 #[allow(clippy::too_many_arguments, reason = "the Python files of the package are the only caller")]
 pub(crate) fn replay(
     py: Python<'_>,
@@ -138,11 +140,15 @@ pub(crate) fn replay(
     balancers: Vec<Balancer>,
     limits: Limits,
     seed: u64,
+    horizon: f64,
+    cost_model: Option<PathBuf>,
 ) -> PyResult<Replay> {
     let run = Run::new();
+    let costs = cost_model.as_deref().map(Costs::read).transpose().map_err(of_file)?;
     let mut all: Vec<(_, Arc<dyn Topology>, Vec<Choice>)> = Vec::new();
     for step in &steps {
         let mut record = step.record.as_ref().clone();
+        record.costs = costs.clone().or(record.costs);
         record.constraints = limits.constraints()?.or(record.constraints);
         let topology = machine_of(py, machine.as_deref(), topology, &record)?;
         record.constraints.rules(&record, &*topology).map_err(usage)?;
@@ -155,7 +161,7 @@ pub(crate) fn replay(
     let own = own.filter(|(_, (_, call))| call.is_none()).map(|(choice, _)| choice.clone()).collect();
     let found = run.wait(py, move || {
         let begin = Instant::now();
-        let mut comparison = Comparison { program, ..Comparison::default() };
+        let mut comparison = Comparison { program, horizon, ..Comparison::default() };
         let mut replayed = Replayed::default();
         for (record, topology, choices) in all {
             comparison.topology = topology.spec();

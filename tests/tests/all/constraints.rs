@@ -59,10 +59,37 @@ fn maps_keep_constraints_and_evaluate_agrees() {
         }
         let judge = "evaluate --graph ring:12 --topology flat:3*flat:2 --mapping kept.map";
         sandbox.run(&format!("{judge} {constraints}")).result();
-        sandbox
-            .run(&format!("{judge} --max-objects one"))
-            .failed(1, &["the mapping breaks a constraint: PE 0 has 2 objects, and takes at most 1"]);
+        sandbox.run(&format!("{judge} --max-objects one")).failed(
+            1,
+            &["the mapping breaks 6 constraints: PE 0 has 2 objects, and takes at most 1; PE 1 has 2 "],
+        );
     }
+}
+
+#[test]
+fn all_constraints_that_a_mapping_breaks_are_named() {
+    let sandbox = sandbox();
+    sandbox.put("heap.map", "0\n".repeat(12));
+    let places = [0, 2, 3].map(|object| format!("object {object} is on PE 0, where it may not be"));
+    let [first, second, third] = &places;
+    let number = "PE 0 has 12 objects, and takes at most 3";
+    let bytes = "the objects of PE 0 have 24 bytes, and it has room for 6";
+    let group = "objects 7 and 8 are on the same PE";
+    let sentences = [first, second, third, number, bytes, group];
+    let heap = "--graph ring:12 --topology flat:3*flat:2 --mapping heap.map";
+    let broken = "--fixed places --groups groups --max-objects 3 --memory 6 --object-bytes sizes";
+    let sentence = format!("the mapping breaks 6 constraints: {}", sentences.join("; "));
+    sandbox.run(&format!("evaluate {heap} {broken}")).failed(1, &[&sentence]);
+    // A mapping that breaks constraints can be looked at.
+    let output = sandbox.run(&format!("explain {heap} {broken}")).result();
+    assert!(output.contains(&format!("\nWarning: {sentence}.\n")), "{output}");
+    let document = sandbox.run(&format!("explain {heap} {broken} --format json")).document();
+    assert_eq!(document["broken_constraints"], serde_json::json!(sentences));
+
+    sandbox.put("nowhere", (0..12).map(|object| format!("{object} 5\n")).collect::<String>());
+    let most = ["breaks 12 constraints: ", "object 7 is on PE 0, where it may not be; and 4 more"];
+    sandbox.run(&format!("evaluate {heap} --fixed nowhere")).failed(1, &most);
+    assert!(!sandbox.run(&format!("explain {heap} --max-objects 12")).result().contains("constraint"));
 }
 
 #[test]

@@ -141,6 +141,8 @@ def replay(
     balancers: Sequence[tuple[str, Any | None]],
     limits: dict[str, Any],
     seed: int,
+    horizon: float,
+    cost_model: str | os.PathLike[str] | None,
 ) -> Replay: ...
 def predict(
     steps: Sequence[Database],

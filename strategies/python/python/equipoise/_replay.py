@@ -102,6 +102,8 @@ def replay(
     groups: Groups = None,
     phases: Phases = None,
     max_moves: int | str | None = None,
+    horizon: float = 1.0,
+    cost_model: str | os.PathLike[str] | None = None,
 ) -> Replay:
     """Compares strategies on recorded load-balancing steps.
 
@@ -118,6 +120,10 @@ def replay(
         The seed of the random number generator.
     fixed, max_objects, memory, groups, phases, max_moves
         As for `map`. Objects are named by their ids; the rows of `phases` have the order of the objects of the first step.
+    horizon
+        The number of periods until the next load-balancing step, for the recommendation where the costs of messages are known.
+    cost_model
+        A JSON file of what messages and migrations cost; by default as recorded.
 
     Returns
     -------
@@ -149,5 +155,9 @@ def replay(
     keep = limits(database._core, fixed, groups, max_objects, memory, phases, max_moves)
     machine = None if topology is None else core(topology)
     seed = seed_of(seed)
-    found = _core.replay(database._cores, database.program, database.topology, machine, chosen, keep, seed)
+    if not 0 <= horizon <= 1e12:
+        raise ValueError(f"horizon is {horizon}; give a number of periods from 0 to 1e12 such as 10")
+    found = _core.replay(
+        database._cores, database.program, database.topology, machine, chosen, keep, seed, horizon, cost_model
+    )
     return Replay(found, name or database.program or "a database")
