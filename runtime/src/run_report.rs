@@ -12,7 +12,7 @@ use equipoise_strategies::cost::Metrics;
 
 /// What a run without a load-balancing step lacks for the panels of placements.
 const NO_STEP: &str = "no load-balancing step, so its report shows no placement. A step needs elements that call at_sync in a run of \
-                       more than one period, without --lb-off; with --balancer NAME it moves them";
+                       more than one period (more iterations, or a smaller --lb-every), without --lb-off; with --balancer NAME it moves them";
 
 /// What the report needs of the steps so far: the loads of all, and the database of the step that it shows.
 #[derive(Default)]
@@ -122,7 +122,7 @@ impl RunReport {
         builder.data.placements.iter_mut().for_each(|it| it.name = "before".into());
         let simulation = settings.simulation.as_ref();
         let is_charged = simulation.is_none_or(|it| it.strategy_seconds != StrategySeconds::Charged(0.0));
-        let lead = match &step.strategy {
+        let mut of_step = match &step.strategy {
             Some(strategy) => {
                 let placed = builder.place(strategy.clone(), &pe_of, step.after.clone());
                 placed.strategy_seconds = is_charged.then_some(step.strategy_seconds);
@@ -138,8 +138,14 @@ impl RunReport {
         let mut data = builder.data;
         let chosen = why_shown(&step, is_followed);
         data.step = (steps > 1).then_some(step.step);
-        let first = [overall(&run_steps), worst(&run_steps, step.step), Some(lead)];
-        data.sentences = vec![first.into_iter().flatten().collect::<Vec<_>>().join(" ")];
+        let shown = run_steps.iter().position(|it| it.step == step.step && it.strategy.is_some());
+        if let Some(at) = shown {
+            // A prediction does not stand alone.
+            let but = if grew(&run_steps[at]) { "But" } else { "Measured:" };
+            of_step += &format!(" {but} {}", lower(&delivered(&run_steps[at], run_steps.get(at + 1))));
+        }
+        let first = [overall(&run_steps), worst(&run_steps, step.step), Some(of_step)];
+        data.sentences = first.into_iter().flatten().collect();
         data.sentences.extend([
             match steps {
                 1 => format!("{length}, with 1 load-balancing step."),
@@ -152,13 +158,6 @@ impl RunReport {
             },
             command,
         ]);
-        let shown = run_steps.iter().position(|it| it.step == step.step && it.strategy.is_some());
-        if let Some(at) = shown {
-            // A prediction does not stand alone.
-            let but = if grew(&run_steps[at]) { "But" } else { "Measured:" };
-            let text = delivered(&run_steps[at], run_steps.get(at + 1));
-            data.sentences[0] += &format!(" {but} {}", lower(&text));
-        }
         if !is_charged && step.strategy.is_some() {
             let free = "The virtual time has the messages of a decision, but not what the strategy computes, unless --strategy-seconds gives it.";
             data.sentences.push(free.into());

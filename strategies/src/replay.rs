@@ -25,6 +25,7 @@ mod error;
 mod predictions;
 mod recommendation;
 mod request;
+mod times;
 mod total;
 
 pub use comparison::Comparison;

@@ -150,8 +150,8 @@ impl Args {
             return Ok(());
         }
         Err(Failure::usage(format!(
-            "`{}`: no format has the extension .{extension}; use .db for a binary database, and for other formats an \
-             extension listed by `equipoise convert --help`",
+            "`{}`: no format has the extension .{extension}; use .db for a binary database, .pftrace for the timeline of a \
+             trace, and for other formats an extension listed by `equipoise convert --help`",
             self.output().display()
         )))
     }

@@ -17,6 +17,9 @@ use crate::matrix::{Participants, between_objects, between_pes, fixed_senders_pa
 /// The digits of loads and times.
 const DIGITS: i32 = 4;
 
+/// The digits of numbers that are few, so that they can be rounded again.
+const MORE_DIGITS: i32 = 8;
+
 /// The links that are listed by name.
 const TOP_LINKS: usize = 24;
 
@@ -47,15 +50,15 @@ impl<'a> Builder<'a> {
         before: Vec<u32>,
         metrics: Metrics,
     ) -> Self {
-        let drawing = Drawing::of(topology);
         let has_messages = database.communication_recorded && !database.edges.is_empty();
         let participants = Participants::of(database);
         let links = topology.links();
         let is_assumed =
             links > 0 && (0..links).all(|link| topology.link(link).bandwidth == DEFAULT_BANDWIDTH);
         let spec = topology.spec();
-        // The links of PEs of which nothing is known but their number are no links of a machine.
-        let has_links = spec.strip_prefix("flat:").is_none_or(|pes| pes.parse::<usize>().is_err());
+        // PEs of which nothing is known but their number have no picture, only a list of links.
+        let is_plain = spec.strip_prefix("flat:").is_some_and(|pes| pes.parse::<usize>().is_ok());
+        let drawing = if is_plain { Drawing::none() } else { Drawing::of(topology) };
         let data = ReportData {
             version: VERSION,
             title,
@@ -69,7 +72,7 @@ impl<'a> Builder<'a> {
             half_senders: half_senders(database),
             fixed_senders_part: fixed_senders_part(database),
             heaviest_edges: heaviest_edges(database),
-            machine: (has_messages && has_links).then(|| drawing.machine.clone()),
+            machine: has_messages.then(|| drawing.machine.clone()),
             ..ReportData::default()
         };
         let mut builder = Builder { database, topology, drawing, data };
@@ -92,7 +95,7 @@ impl<'a> Builder<'a> {
             placement.levels = explained.levels.into_iter().map(|at| (at.name, at.bytes_after)).collect();
             let hot = explained.hot_after.into_iter();
             placement.top_links =
-                hot.map(|link| (link.name, link.bytes, rounded(link.seconds, DIGITS))).collect();
+                hot.map(|link| (link.name, link.bytes, rounded(link.seconds, MORE_DIGITS))).collect();
             let links = link_loads(database, topology, pe_of);
             let seconds: Vec<f64> = seconds_of(topology, &links).collect();
             let most = seconds.iter().copied().fold(0.0, f64::max);

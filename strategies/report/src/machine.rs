@@ -26,7 +26,12 @@ impl Drawing {
             0..=MAX_LINKS => grid(topology).or_else(|| groups(topology)).or_else(|| tree(topology)),
             _ => None,
         };
-        found.unwrap_or(Drawing { machine: Machine::Links, drawn: 0, drawn_of: Vec::new() })
+        found.unwrap_or_else(Drawing::none)
+    }
+
+    /// That of a machine whose busiest links are only listed.
+    pub(crate) fn none() -> Drawing {
+        Drawing { machine: Machine::Links, drawn: 0, drawn_of: Vec::new() }
     }
 
     /// The drawn links of these links, each once, without those that are not drawn.

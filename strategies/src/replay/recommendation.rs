@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use equipoise_model::table::{bytes, count, seconds};
+use equipoise_model::table::{bytes, count, percent, seconds};
 use equipoise_model::topology::DEFAULT_BANDWIDTH;
 
 use super::choice::{TOLERANCE, best, hop_bytes, least_load};
+use super::times::Times;
 use super::{Replay, Row};
 use crate::cost::{Metrics, ROUNDING, sentence};
 
@@ -38,15 +39,16 @@ impl fmt::Display for Recommendation {
 /// that are not available are not looked at.
 pub(super) fn recommend(mut replay: Replay, horizon: f64, steps: usize) -> Option<Recommendation> {
     replay.strategies.retain(|row| row.stranded == 0);
-    Some(of(best(&replay.strategies, horizon, steps)?, &replay, steps))
+    Some(of(best(&replay.strategies, horizon, steps)?, &replay, horizon, steps))
 }
 
-/// The recommendation of `best`. The reasons are what it gains and loses against the row with the least load, and where no time is known what
+/// The recommendation of `best` for `horizon` periods. The reasons are what it gains and loses against the row with the least load, and where no time is known what
 /// it loses against the placement before, and what fewer moves would give. Finally the row with the fewest hop-bytes, if they differ by more
 /// than [`TOLERANCE`].
-fn of(best: &Row, replay: &Replay, steps: usize) -> Recommendation {
+pub(super) fn of(best: &Row, replay: &Replay, horizon: f64, steps: usize) -> Recommendation {
     let mut lead = vec![of_gain(best, &replay.before, steps)];
-    lead.extend(of_times(best, replay, steps));
+    let times = Times::of(best, replay, horizon);
+    lead.extend(times.as_ref().map(|times| times.sentence(replay, steps)));
     let is_timed = best.after.step_seconds.is_some();
     if !is_timed {
         lead.extend(of_links(best, replay, steps));
@@ -60,64 +62,26 @@ fn of(best: &Row, replay: &Replay, steps: usize) -> Recommendation {
         reasons.extend(of_moves(best, replay));
     }
     reasons.extend(of_fewest_hops(best, &replay.strategies, is_before_compared));
-    let title = if replay.may_keep && is_loss(best, replay) { "Best of these" } else { "Recommended" };
+    let is_loss = times.is_some_and(|times| times.is_loss());
+    let title = if replay.may_keep && is_loss { "Best of these" } else { "Recommended" };
     Recommendation { title, strategy: best.name.clone(), lead, reasons }
 }
 
-/// By how much the largest load falls; of several steps, the sums of their largest loads.
+/// By how much the largest load falls, or for which gain it rises; of several steps, the sums of their largest loads.
 fn of_gain(best: &Row, before: &Metrics, steps: usize) -> String {
     if steps == 1 {
+        let [load, was] = [&best.after, before].map(|it| it.max_load_seconds);
+        let hop_bytes = [&best.after, before].map(|it| it.communication.map_or(0, |cost| cost.hop_bytes));
+        let more = load / was - 1.0;
+        if more > TOLERANCE && hop_bytes[0] < hop_bytes[1] {
+            let fewer = percent(1.0 - hop_bytes[0] as f64 / hop_bytes[1] as f64);
+            return format!("Hop-bytes fall by {fewer}, and the largest load rises by {}.", percent(more));
+        }
         return sentence(before, &best.after);
     }
     let [now, then, ideal] =
         [best.after.max_load_seconds, before.max_load_seconds, before.average_load_seconds].map(seconds);
     format!("The largest loads of the steps sum to {now} instead of {then}; an ideal balance gives {ideal}.")
-}
-
-/// Whether a predicted period is longer than before, as far as its text shows.
-fn is_loss(best: &Row, replay: &Replay) -> bool {
-    let [after, before] = [&best.after, &replay.before].map(|it| it.step_seconds);
-    after.zip(before).is_some_and(|(after, before)| after > before && seconds(after) != seconds(before))
-}
-
-/// The predicted times, if they are known.
-fn of_times(best: &Row, replay: &Replay, steps: usize) -> Option<String> {
-    let (after, before) = (best.after.step_seconds?, replay.before.step_seconds?);
-    let each = if steps == 1 { "a period".into() } else { format!("for {steps} periods") };
-    let is_loss = is_loss(best, replay);
-    let [after, before] = [after, before].map(seconds);
-    if after == before {
-        return Some(format!("Predicted: {after} {each}, as before."));
-    }
-    let verdict = match (is_loss, replay.may_keep) {
-        (false, _) => ".",
-        (true, true) => ": that is a loss, so keep the placement before.",
-        (true, false) => {
-            ": that is a loss, so keep the placement before if constraints and available PEs allow it."
-        }
-    };
-    let later = if is_loss { of_later_gain(replay, steps) } else { None };
-    let later = later.map_or(String::new(), |later| format!(" {later}"));
-    Some(format!("Predicted: {after} instead of {before} {each}{verdict}{later}"))
-}
-
-/// Where the horizon is too short for any gain: the row that gains first, and after how many periods, for costs that are sums over `steps`.
-fn of_later_gain(replay: &Replay, steps: usize) -> Option<String> {
-    let before = replay.before.step_seconds?;
-    let periods = |row: &Row| {
-        let gain_seconds = before - row.after.step_seconds?;
-        let cost_seconds = row.seconds + row.after.migration_seconds?;
-        (gain_seconds > 0.0).then(|| (cost_seconds / gain_seconds).floor() + 1.0)
-    };
-    let rows = replay.strategies.iter().filter_map(|row| Some((row, periods(row)?)));
-    let (row, periods) = rows.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    let sum = if steps == 1 { "" } else { " after each step" };
-    Some(format!(
-        "With --horizon {periods:.0}, {} gains: it takes {} to decide and move, and a period becomes {:.0} % shorter{sum}.",
-        row.name,
-        seconds(row.seconds + row.after.migration_seconds?),
-        100.0 * (1.0 - row.after.step_seconds? / before),
-    ))
 }
 
 /// The name of what a row places; that of a strategy which moves nothing is the placement before.
@@ -308,52 +272,19 @@ fn of_moves(best: &Row, replay: &Replay) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::cost::Communication;
     use crate::replay::choice::tests::row;
 
-    fn replay(rows: &[Row], before: &Metrics) -> Replay {
+    pub(in crate::replay) fn replay(rows: &[Row], before: &Metrics) -> Replay {
         Replay { strategies: rows.to_vec(), before: before.clone(), may_keep: true, ..Replay::default() }
     }
 
     /// The second and later sentences of a recommendation.
-    fn reasons(best: &Row, replay: &Replay, steps: usize) -> Vec<String> {
-        let Recommendation { lead, reasons, .. } = of(best, replay, steps);
+    pub(in crate::replay) fn reasons(best: &Row, replay: &Replay, steps: usize) -> Vec<String> {
+        let Recommendation { lead, reasons, .. } = of(best, replay, 1.0, steps);
         [&lead[1..], &reasons[..]].concat()
-    }
-
-    #[test]
-    fn predicted_times_are_compared_with_those_before() {
-        let mut best = row(0.7, 0, 7);
-        best.after.step_seconds = Some(0.7);
-        let rows = [best];
-        let before = Metrics { step_seconds: Some(1.5), ..Metrics::default() };
-        let texts = [1, 5].map(|periods| reasons(&rows[0], &replay(&rows, &before), periods));
-        assert_eq!(texts[0], ["Predicted: 700 ms instead of 1.50 s a period."]);
-        assert_eq!(texts[1], ["Predicted: 700 ms instead of 1.50 s for 5 periods."]);
-        let faster = Metrics { step_seconds: Some(0.5), ..Metrics::default() };
-        let title = |before: &Metrics| of(&rows[0], &replay(&rows, before), 1).title;
-        assert_eq!([&before, &faster].map(title), ["Recommended", "Best of these"]);
-        assert_eq!(
-            reasons(&rows[0], &replay(&rows, &faster), 1),
-            ["Predicted: 700 ms instead of 500 ms a period: that is a loss, so keep the placement before."]
-        );
-        let mut slow = row(0.4, 0, 7);
-        (slow.after.step_seconds, slow.after.migration_seconds, slow.seconds) = (Some(0.4), Some(0.05), 0.2);
-        let with_slow = [rows[0].clone(), slow];
-        assert!(
-            reasons(&rows[0], &replay(&with_slow, &faster), 1)[0].ends_with(
-                " keep the placement before. With --horizon 3, 0.4-0-7 gains: it takes 250 ms to decide and move, and a period becomes 20 % \
-                 shorter."
-            )
-        );
-        let forbidden = Replay { may_keep: false, ..replay(&rows, &faster) };
-        assert_eq!(of(&rows[0], &forbidden, 1).title, "Recommended");
-        assert!(
-            reasons(&rows[0], &forbidden, 1)[0]
-                .ends_with(" the placement before if constraints and available PEs allow it.")
-        );
     }
 
     #[test]
@@ -363,6 +294,10 @@ mod tests {
         let rows = [row(1.0, 1174, 71), row(1.029, 83, 54)];
         let expected = "1.029-83-54 has 2.9 % more load than 1-1174-71 and 14 times fewer hop-bytes.";
         assert_eq!(reasons(&rows[1], &rows), [expected]);
+        let lead = |best: &Row, before: &Metrics| of(best, &replay(&rows, before), 1.0, 1).lead[0].clone();
+        let risen = "Hop-bytes fall by 92 %, and the largest load rises by 2.9 %.";
+        assert_eq!(lead(&rows[1], &row(1.0, 1000, 0).after), risen);
+        assert!(!lead(&rows[1], &row(1.0, 83, 0).after).contains("Hop-bytes"));
         let rows = [row(1.0, 93_400, 1), row(1.01, 0, 2)];
         let expected = "1.01-0-2 has 1.0 % more load than 1-93400-1 and almost no hop-bytes.";
         assert_eq!(reasons(&rows[1], &rows), [expected]);

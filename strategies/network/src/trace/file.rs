@@ -180,8 +180,11 @@ fn decode_json(bytes: &[u8]) -> Result<Trace, Refused> {
     let trace: Result<Trace, _> =
         serde_ignored::deserialize(&mut reader, |path| ignored.add(field(&path.to_string())));
     let trace = trace.and_then(|trace| reader.end().map(|()| trace));
-    let trace =
-        trace.map_err(|error| Refused(format!("is not a trace in JSON: {error}; record it again")))?;
+    let trace = trace.map_err(|error| {
+        Refused(format!(
+            "is not a trace in JSON: {error}; give a file that --record wrote, or record it again"
+        ))
+    })?;
     Ok(Trace { warnings: ignored.clause().into_iter().collect(), ..trace })
 }
 

@@ -1,14 +1,17 @@
 // Panels 3 and 8: PEs over steps with a slider, and PEs over time.
 /** The chosen column of the panel Steps; none until the panel is drawn. */
 let chosen = null;
+/** Whether colours are loads over the average of their step. */
+let isRelative = false;
 const rowLabels = (heat) => middles(heat.rows, (row) => row * heat.pes_per_row);
 /**
  * A picture of a heat map, `whole` pixels wide with its labels, on the scale from `low` to `top`. `columns` are labels.
  * `marks()` are frames: the column where each begins and ends, and its dashes; a triangle points at one without width.
+ * Values of a column are multiples of `unitOf` it.
  */
-function heatPicture(heat, [low, top], whole, label, say, columns, marks) {
+function heatPicture(heat, [low, top], whole, label, say, columns, marks, unitOf = () => 1) {
   const n = heat.columns.length, wide = whole - margin, high = Math.max(120, Math.min(420, 14 * heat.rows));
-  const paint = (c, r) => colour("cividis", (valueOf(heat, c, r) - low) / (top - low));
+  const paint = (c, r) => colour("cividis", (valueOf(heat, c, r) / unitOf(heat, c) - low) / (top - low));
   const draw = (context) => {
     paintCells(context, wide, high, n, heat.rows, paint);
     context.lineWidth = 2;
@@ -82,19 +85,28 @@ const steps = {
     }
     const top = Math.max(...heats.map(({ heat }) => heat.largest)) || 1, last = data.steps.columns.length - 1;
     // From the least load, so that differences can be seen, but small ones do not look large.
-    const least = heats.flatMap(({ heat }) => heat.columns.map((_, c) => Math.min(...columnOf(heat, c))));
-    const low = Math.min(0.9 * top, ...least);
+    const all = heats.flatMap(({ heat }) => heat.columns.map((_, c) => [heat, c]));
+    const unitOf = (heat, c) => isRelative && heat.scales[c] / heat.max_over_avg[c] || 1;
+    const of = (value) => all.map(([heat, c]) => value(heat, c) / unitOf(heat, c));
+    const most = Math.max(...of((heat, c) => heat.scales[c])) || 1;
+    const low = Math.min(0.9 * most, ...of((heat, c) => Math.min(...columnOf(heat, c))));
+    const text = isRelative ? ratioText : loadText, ofWhat = isRelative ? " over the average" : "";
+    const onchange = (event) => {
+      isRelative = event.target.checked;
+      redraw();
+    };
+    const toggle = make("input", { type: "checkbox", "aria-label": "Relative", checked: isRelative, onchange });
     // The step of the other panels, or the column that it shares with others.
     const home = Math.max(0, data.steps.columns.findLastIndex((step) => step <= data.step));
     chosen = Math.min(chosen ?? home, last);
     const words = make("output", { "aria-live": "polite" });
     const describe = () => {
-      const most = heats.map(({ heat, when }) => {
+      const largestOf = heats.map(({ heat, when }) => {
         const ratio = `max/avg ${heat.steps_per_column > 1 ? "at most " : ""}${ratioText(heat.max_over_avg[chosen])}`;
         return `${loadText(heat.scales[chosen])} (${ratio})${heats.length > 1 ? ` ${when}` : ""}`;
       });
       const isHome = chosen === home && hasOthers ? " (the step of the other panels)" : "";
-      words.textContent = ` ${stepsOf(data.steps, chosen)}: largest load ${most.join(", ")}${isHome}`;
+      words.textContent = ` ${stepsOf(data.steps, chosen)}: largest load ${largestOf.join(", ")}${isHome}`;
     };
     const marks = () => [...(hasOthers ? [[home, home + 1, [5, 4]]] : []), [chosen, chosen + 1, []]];
     // Only the pictures are painted again, because a slider that is replaced would not follow the mouse.
@@ -109,7 +121,7 @@ const steps = {
       const say = (c, r) => `Step ${stepsOf(heat, c)}, ${rowName(heat, r)}: ${cellText(heat, c, r)}`;
       const label = `Load of PEs at ${countText(heat.steps, "step")}, ${name}`;
       const columns = middles(heat.columns.length, (c) => heat.columns[c]);
-      return captioned(name, heatPicture(heat, [low, top], 560, label, say, columns, marks),
+      return captioned(name, heatPicture(heat, [low, most], 560, label, say, columns, marks, unitOf),
         axisOf(heat, `step ${heat.columns[0]}`, heat.columns.at(-1)),
         heading("loads of PEs at the chosen step"), stepPicture(heat, top, name, ink));
     });
@@ -124,7 +136,8 @@ const steps = {
     return [
       loadsOfSteps(data.steps) + computed.join(""),
       make("label", { class: "step" }, "Step ", slider, words),
-      legend("cividis", loadText(low), loadText(top), "load of a PE"),
+      make("label", {}, toggle, " colours relative to the average load of each step"),
+      legend("cividis", text(low), text(most), `load of a PE${ofWhat}`),
       make("div", { class: "pair" }, ...pictures),
       note(`Frame: the chosen step.${dashed}`),
       asText("Steps as a table", () => table("steps", [step, ...columns], [...data.steps.columns.keys()])),
@@ -149,7 +162,7 @@ function timelineParts(heat, name, steps) {
     heatPicture(heat, [0, 1], 1120, label, say, timeLabels(begin, end), marks),
     axisOf(heat, `time ${secondsText(begin)}`, secondsText(end)),
     steps.length > 0 && axis(`${triangles} There, PE 0 may be busy with the decision.`),
-    axis(words("recording")),
+    name !== "simulated" && axis(words("recording")),
     asText(`Timeline as a table${named}`, () => table(`timeline ${name}`, columns, [...busy.keys()])),
   ];
 }

@@ -264,6 +264,11 @@ function shownLayout() {
   return Math.max(across * (w + 1), down * (h + 1)) > mostAcross ? "links" : "grid";
 }
 const busiestSeconds = (it) => it.top_links[0]?.[2] ?? 0;
+/** The time of the busiest link in a picture, whose times are rounded. */
+function drawnSeconds(it) {
+  const drawn = largest(it.link_seconds), most = busiestSeconds(it);
+  return shownLayout() === "links" || most < 1.001 * drawn ? most : drawn;
+}
 /** Whether the links or the loads limit the program. */
 function limitText() {
   const most = largest(after().load_seconds), link = busiestSeconds(after());
@@ -284,7 +289,7 @@ const machine = {
     const layout = shownLayout(), isDrawn = layout !== "links";
     const hasSlices = layout === "grid" && data.machine.sizes.length > 3;
     if (hasSlices && !slice.length) slice = busiestSlice(after());
-    const top = Math.max(...pair().map(([it]) => isDrawn ? largest(it.link_seconds) : busiestSeconds(it)), 1e-300);
+    const top = Math.max(...pair().map(([it]) => drawnSeconds(it)), 1e-300);
     const [draw, about] = { grid: [gridPicture, gridNote], tree: [treePicture, treeNote],
       groups: [groupPicture, () => words("groups")], links: [listPicture] }[layout];
     const columns = [["link", ([link]) => link], ["bytes", ([, bytes]) => bytes, bytesText],

@@ -49,7 +49,7 @@ function scaleOf(all) {
   const fewest = ({ bytes }) => bytes.reduce((least, x) => x && x < least ? x : least, high);
   const least = Math.min(...all.map((m) => isExact ? m.ends[0] : fewest(m)));
   // Cells of one size are all of the largest colour; empty cells are blank.
-  return { least, high, low: Math.min(high / 4, least), about: isExact ? "" : "about " };
+  return { least, high, low: Math.max(1, Math.min(high / 4, least)), about: isExact ? "" : "about " };
 }
 /** What lines of these kinds are. */
 function linesNote({ lines, isComplete }) {
@@ -77,7 +77,7 @@ function objectsPicture(m, scale) {
     : ` A cell joins ${countText(senders, "sender")} and ${countText(receivers, "receiver")}.`;
   const only = ["Rows are only the objects that send", "Columns are only the objects that receive"].map((text, side) =>
     sides[side] === everyone ? "" : ` ${text} (${sides[side].length} of ${everyone.length}).`).join("");
-  const across = `Row: sender; column: receiver; numbers: objects, counted from 0.${cells}${only}`;
+  const across = `Row: sender; column: receiver; numbers: objects, counted from 0 (Migrations finds #N).${cells}${only}`;
   return matrixPicture(m, scale, "between objects, in their order", across, [columns, rows], [], said);
 }
 function pesPicture(it, m, lines, scale) {
@@ -110,14 +110,6 @@ function sendingPes({ matrix: { gaps, rows, columns } }) {
   const cells = gaps.map((gap) => (at += gap));
   return rows === peCount() ? [...new Set(cells.map((cell) => Math.floor(cell / columns)))] : [];
 }
-/** Which part of the bytes meets at each level of the machine. */
-function levelsTable() {
-  const names = before().levels.map(([name]) => name);
-  const part = (it, bytes) => bytes / Math.max(1, it.metrics.total_bytes);
-  const columns = pair().map(([it]) => [spoken(it).trim() || "share", (k) => part(it, it.levels[k][1]), percentText]);
-  return [table("bytes by level", [["bytes by level of the machine", (k) => names[k]], ...columns], [...names.keys()]),
-    names.some((name) => name.includes("height")) && note(words("part"))];
-}
 const matrix = {
   id: "matrix", title: "Communication",
   exists: () => data.placements.length > 0 && Boolean(data.matrix?.gaps.length),
@@ -128,7 +120,6 @@ const matrix = {
     const isFar = before().distances.filter(([distance]) => distance > 0).length > 1;
     return [
       sharesText(),
-      ...(before().levels.length > 2 ? levelsTable() : []),
       least === high ? note(`${about}${bytesText(high)} in each cell with bytes.`)
         : legend("viridis", about + bytesText(low), about + bytesText(high), "bytes, logarithmic"),
       make("div", { class: "pair triple" }, objectsPicture(tasks, [low, high]),

@@ -84,10 +84,14 @@ function reasonsText(moved) {
 
 /** A name without what people write in different ways. */
 const plain = (name) => name.toLowerCase().replace(/\s+/g, "");
-/** How well an object fits a text: 3 is its name, 2 its id or a number in it, 1 a part of its name, 0 nothing. */
+/**
+ * How well an object fits a text: 3 is its name, 2 its id or a number in it, 1 a part of its name, 0 nothing. Where
+ * objects have an index, #N is the one with N before it.
+ */
 function fit(i, text) {
   const name = plain(objectName(i));
-  if (name === text) return 3;
+  if (name === text || (text === `#${i}` && data.objects.index.length)) return 3;
+  text = text.replace(/^#/, "");
   const numbers = [data.objects.ids[i], ...(name.match(/[[#].*/)?.[0].match(/\d+/g) || [])];
   return numbers.includes(text) ? 2 : name.includes(text) ? 1 : 0;
 }
@@ -117,7 +121,7 @@ function movedList(moved) {
     list.querySelectorAll("tbody tr").forEach(mark);
   };
   const fill = () => {
-    const text = plain(wanted).replace(/^#/, ""), ranks = text ? data.objects.array.map((_, i) => fit(i, text)) : [];
+    const text = plain(wanted), ranks = text ? data.objects.array.map((_, i) => fit(i, text)) : [];
     const best = largest(ranks), fitting = best ? [...ranks.keys()].filter((i) => ranks[i] === best) : [];
     const these = text ? moved.filter((i) => best && ranks[i] === best) : moved;
     explained = undefined;

@@ -108,15 +108,17 @@ function fill(context, ink, box) {
   context.fillStyle = ink;
   context.fillRect(...box);
 }
+const half = (x) => Math.floor(2 * x) / 2;
 /**
  * The bars of items in a picture of `whole` pixels. `place(item, at)` is where a bar begins, and its width; else all
- * are equally wide. Of bars that are narrower than half a pixel, only the largest within it is drawn.
+ * are equally wide. Narrow bars begin and end at halves of pixels, so that they make no stripes. Of bars that are
+ * narrower than that, only the largest is drawn.
  */
 function visibleBars(items, whole, value, place = (_, at) => [at * (whole / items.length), whole / items.length]) {
   const bars = new Map();
   items.forEach((item, at) => {
-    const [begin, wide] = place(item, at), x = wide < 0.5 ? Math.floor(2 * begin) / 2 : begin;
-    const width = Math.max(0.5, wide - (wide > 4 ? 1 : 0));
+    const [begin, wide] = place(item, at), x = wide > 4 ? begin : half(begin);
+    const width = wide > 4 ? wide - 1 : Math.max(0.5, half(begin + wide) - x);
     if (!bars.has(x) || value(item) > value(bars.get(x).item)) bars.set(x, { item, x, width });
   });
   return [...bars.values()];
@@ -153,7 +155,8 @@ function labelAxes(context, [left, above, wide, high], columns, rows) {
   for (const [part, text] of sparse(rows, 14 / Math.max(high, 1))) {
     const y = Math.min(above + part * high + 4, above + high);
     if (y < below) continue;
-    context.fillText(text, Math.max(0, left - 6 - width(text)), y);
+    // Texts that are too wide are narrowed.
+    context.fillText(text, Math.max(0, left - 6 - width(text)), y, left - 6);
     below = y + 14;
   }
 }

@@ -141,6 +141,27 @@ fn the_slider_follows_keys() {
     assert!(third.contains(" before, ") && third.ends_with(" after"), "{third}");
     assert_eq!(tab.colour(0, 44.0 + 2.0 * 516.0 / 5.0 + 1.0, 60.0), frame);
     assert_eq!(focused(&mut tab), "Step", "the slider is not replaced");
+    // Relative to averages, the colours reach to the largest max/avg of a step.
+    let scale = "document.querySelector('.legend').textContent";
+    assert!(tab.text(scale).ends_with("s"), "{}", tab.text(scale));
+    tab.value("document.querySelector('input[type=checkbox]').click()");
+    let most = "Math.max(...[data.steps, after().steps].flatMap((heat) => heat.max_over_avg)).toFixed(3)";
+    let most = tab.text(most);
+    assert!(tab.text(scale).ends_with(&most), "{} is up to {most}", tab.text(scale));
+    tab.has_no_problem();
+}
+
+#[test]
+#[ignore = "slow"]
+fn the_number_of_an_object_finds_it_though_indices_have_that_number() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&format!("{RUN} --report run.html")).result();
+    let Some(mut tab) = Chromium::start() else { return };
+    tab.open(&sandbox.path().join("run.html"), "panel=moves&object=%237");
+    let (name, said) =
+        ("objectName(7)", "document.querySelector('.moving').previousElementSibling.textContent");
+    let (name, said) = (tab.text(name), tab.text(said));
+    assert!(said.starts_with(&format!("{name} ")), "{name} is not the first word of: {said}");
     tab.has_no_problem();
 }
 
