@@ -324,7 +324,7 @@ def test_files_of_mappings_and_launchers_are_read_back(matrix, tmp_path):
         with pytest.raises(error, match="cannot read"):
             eq.map(matrix, machine, start=start)
     (tmp_path / "short").write_text("0\n1\n")
-    with pytest.raises(eq.EquipoiseError, match="places 2 objects, but the database has 64"):
+    with pytest.raises(eq.EquipoiseError, match="places 2 objects, not 64"):
         eq.map(matrix, machine, start=tmp_path / "short")
     with pytest.raises(ValueError, match="did you mean `torchrun`"):
         mapping.write(tmp_path / "ranks", "torchrum")

@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_file_that_does_not_fit_the_database_is_refused_at_the_step() {
-        check("0\n1\n", "places 2 objects, but the database has 3 objects");
+        check("0\n1\n", "places 2 objects, not 3");
         check("0\n1\n3\n", "line 3: there is no PE 3; PEs are 0 to 2");
     }
 }

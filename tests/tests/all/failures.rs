@@ -197,7 +197,7 @@ fn errors_in_the_content_of_files_end_with_1() {
             ("convert broken.csv x.mtx", &["broken.csv:2: expected `src,dst,bytes`"]),
             (
                 "evaluate --graph ring:8 --topology flat:2 --mapping short.map",
-                &["`short.map` places 7 objects, but the database has 8 objects; give one PE per line"],
+                &["`short.map` places 7 objects, not 8; give one PE per line"],
             ),
             (
                 "evaluate --graph ring:8 --topology flat:2 --mapping wild.map",
@@ -280,7 +280,7 @@ fn strategies_and_outputs_that_fail_end_with_1() {
                 "replay lb.json --balancer FileLB:path=good.map",
                 &[
                     "FileLB:path=good.map gave no answer for step 0",
-                    "`good.map` places 8 objects, but the database has 1 object;",
+                    "`good.map` places 8 objects, not 1;",
                 ],
             ),
             (

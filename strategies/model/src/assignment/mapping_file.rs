@@ -51,8 +51,8 @@ pub enum MappingError {
     },
     /// The number of entries differs from the number of objects.
     #[error(
-        "the mapping `{}` places {}, but the database has {}; give one PE per line",
-        shown(.path), count(*.lines as u64, "object"), count(*.objects as u64, "object")
+        "the mapping `{}` places {}, not {}; give one PE per line",
+        shown(.path), count(*.lines as u64, "object"), .objects
     )]
     Length {
         /// The file.
@@ -249,8 +249,8 @@ mod tests {
         both("0\n1\n# x\ntwo\n", ": line 4: expected one PE number, found `two`");
         both("0\n-1\n0\n", ": line 2: expected one PE number, found `-1`");
         both("0 1\n1\n0\n", ": line 1: expected one PE number, found `0 1`");
-        both("0\n1\n", " places 2 objects, but the database has 3 objects; give one PE per line");
-        both("0\n1\n0\n1\n", " places 4 objects, but the database has 3 objects; give one PE per line");
+        both("0\n1\n", " places 2 objects, not 3; give one PE per line");
+        both("0\n1\n0\n1\n", " places 4 objects, not 3; give one PE per line");
         both("0\n\n1\n7\n", ": line 4: there is no PE 7; PEs are 0 to 2");
     }
 

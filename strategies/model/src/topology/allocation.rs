@@ -77,7 +77,7 @@ impl<M: Deref<Target: Topology>> Allocation<M> {
                 .get_mut(node as usize)
                 .ok_or_else(|| no_node(u64::from(node), &machine.spec(), machine.pes()))?;
             if std::mem::replace(place, pe) != NONE {
-                return Err(format!("node {node} is named twice"));
+                return Err(format!("node {node} is named twice; name each node once"));
             }
         }
         Ok(Allocation { machine, chosen, nodes, pe_of })

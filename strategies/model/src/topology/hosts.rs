@@ -25,7 +25,7 @@ pub const KIND: Kind = Kind {
         parts.extend(names.iter().map(|name| Part { name: Some(name.clone()), parent: 0, is_pe: true }));
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(format!("host {} is named twice", pair[0]).into());
+            return Err(format!("host {} is named twice; name each host once", pair[0]).into());
         }
         Ok(Arc::new(NamedTree::new(&format!("hosts:({list})"), parts)?))
     },
@@ -45,7 +45,7 @@ mod tests {
         for (spec, expected) in [
             ("hosts:", "expected a list of hosts in parentheses such as (n[1-4],gpu7), found ``"),
             ("hosts:n[1-4]", "in parentheses such as (n[1-4],gpu7), found `n`"),
-            ("hosts:(n[1-3],n2)", "host n2 is named twice"),
+            ("hosts:(n[1-3],n2)", "host n2 is named twice; name each host once"),
             ("hosts:(n[1-x])", "expected numbers and ranges such as 1-3,7 between brackets"),
         ] {
             let error = parse(spec).err().expect(expected).to_string();

@@ -477,7 +477,7 @@ fn errors_describe_invalid_products_and_allocations() {
         ),
         ("torus:4[0-4]", "there is no node 4; torus:4 has nodes 0 to 3"),
         ("torus:4[3-1]", "the range 3-1 is empty; write the lower node first"),
-        ("torus:4[1,2,1]", "node 1 is named twice"),
+        ("torus:4[1,2,1]", "node 1 is named twice; name each node once"),
         ("torus:4[0-3,0-3]", "the machine has 4 nodes, but more are named; name each once"),
         ("torus:4[0]x", "expected sizes such as 8x8x4m"),
         ("torus:4[random:5]", "the machine has 4 nodes, but 5 are requested"),
