@@ -154,8 +154,15 @@ function timelineParts(heat, name, steps) {
   const marks = () => steps.map(([, seconds]) => (seconds - begin) / width).map((at) => [at, at, []]);
   const label = `Which part of the time each PE was busy${named}`;
   const listed = steps.slice(0, 12).map(([number, seconds]) => `${number} (${secondsText(seconds)})`);
-  const triangles = `Triangles: load-balancing steps ${listed.join(", ")}${steps.length > 12 ? ", .." : ""}.`;
+  const kind = steps.length === 1 ? "Triangle: load-balancing step" : "Triangles: load-balancing steps";
+  const triangles = `${kind} ${listed.join(", ")}${steps.length > 12 ? ", .." : ""}.`;
   const columns = [["PE", (r) => r, (r) => rowName(heat, r)], ["busy", (r) => busy[r], percentText]];
+  // Eighths of the time, for those who cannot see the picture.
+  const spans = Math.min(8, n), place = (at) => Math.floor(at * n / spans);
+  const eighths = Array.from({ length: spans }, (_, k) => [place(k), place(k + 1)]);
+  const mean = (r, [from, to]) => sum(heat.columns.slice(from, to).map((_, c) => part(from + c, r))) / (to - from);
+  const from = ([first]) => `from ${secondsText(begin + first * width)}`;
+  columns.push(...eighths.map((span) => [from(span), (r) => mean(r, span), percentText]));
   return [
     sum(busy) / heat.rows,
     name !== "" && heading(name),

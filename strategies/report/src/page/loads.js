@@ -47,7 +47,7 @@ function loadPicture(it, name, top) {
   const label = `Load of ${pes}: largest ${loadText(most)}, average ${loadText(average)}`;
   const labels = [middles(order.length, (at) => order[at]), marks];
   return [plot(label, [head, wide, 281], [order.length, 1], labels, draw, at),
-    axis(`${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`)];
+    axis(`${sorted ? "PEs by load" : pesName(0, order.length - 1)}; height: 0 to ${loadText(top)}`)];
 }
 function loadTable() {
   const heavy = heaviest(after());
