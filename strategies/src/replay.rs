@@ -10,7 +10,6 @@ use std::time::Duration;
 use serde::Serialize;
 
 use equipoise_model::assignment::Note;
-use equipoise_model::constraints::Constraints;
 use equipoise_model::database::Summary;
 use equipoise_model::{Assignment, Database, Topology};
 
@@ -44,9 +43,12 @@ pub struct Replay {
     pub recorded_pes: Option<usize>,
     /// The costs of the placement before.
     pub before: Metrics,
-    /// Whether the placement before may surely be kept: no object must leave an unavailable PE, and no constraint could forbid it.
+    /// Whether the placement before may be kept: no object must leave an unavailable PE, and it keeps all constraints.
     #[serde(skip)]
     pub may_keep: bool,
+    /// The constraints that the placement before breaks, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub broken_before: Vec<String>,
     /// The strategies that gave an answer, in the order of the request.
     pub strategies: Vec<Row>,
     /// The strategies that gave no answer, in the same order.
@@ -168,10 +170,21 @@ pub fn replay(
     let refusal = |(name, error): (String, StrategyError)| Refusal { name, error: error.to_string() };
     let refusals = refused.into_iter().map(refusal).collect();
     let before = Metrics::full(database, topology, &database.placement());
-    let bound = Constraints { phases: Vec::new(), ..database.constraints.clone() };
-    let may_keep = bound.is_empty() && stranded(database, &database.placement()) == 0;
+    let broken_before = broken_before(database, topology);
+    let may_keep = broken_before.is_empty() && stranded(database, &database.placement()) == 0;
     let database = database.summary();
-    Ok(Replay { database, recorded_pes: None, before, may_keep, strategies: rows, refusals })
+    Ok(Replay { database, recorded_pes: None, before, may_keep, broken_before, strategies: rows, refusals })
+}
+
+/// The constraints that the placement before breaks; also why they are not about this database and machine.
+fn broken_before(database: &Database, topology: &dyn Topology) -> Vec<String> {
+    if database.constraints.is_empty() {
+        return Vec::new();
+    }
+    match database.constraints.rules(database, topology) {
+        Ok(rules) => rules.broken(database, &database.placement()).map(|broken| broken.0).collect(),
+        Err(reason) => vec![reason],
+    }
 }
 
 #[cfg(test)]

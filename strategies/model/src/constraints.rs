@@ -104,7 +104,7 @@ pub enum Level {
     Pe,
     /// Nodes of [`Topology::node_of`](crate::Topology::node_of).
     Node,
-    /// The smallest parts of the machine's tree that have more than one node.
+    /// The switches that are closest above nodes, as parts of the machine's tree.
     Switch,
 }
 

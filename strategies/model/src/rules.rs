@@ -10,51 +10,7 @@ use crate::quote::quoted;
 use crate::table::count;
 use crate::{Database, Topology};
 
-impl Level {
-    /// The number of the part of each PE, from 0 in the order of their first PEs.
-    ///
-    /// # Errors
-    /// If the machine has no switches, or all its nodes are below one.
-    pub fn parts(self, machine: &dyn Topology) -> Result<Vec<u32>, String> {
-        match self {
-            Level::Pe => Ok((0..machine.pes() as u32).collect()),
-            Level::Node => Ok(numbered((0..machine.pes()).map(|pe| machine.node_of(pe)))),
-            Level::Switch => switches(machine).ok_or_else(|| {
-                format!(
-                    "`{}` has no switches that connect some of its nodes; use the level `node` or another machine",
-                    machine.spec()
-                )
-            }),
-        }
-    }
-}
-
-/// Numbers from 0 in the order in which the names come first.
-fn numbered(names: impl Iterator<Item = usize>) -> Vec<u32> {
-    let mut known = FxHashMap::default();
-    names
-        .map(|name| {
-            let next = known.len() as u32;
-            *known.entry(name).or_insert(next)
-        })
-        .collect()
-}
-
-/// The switch of each PE: the part of the deepest level of the tree in which every part has several nodes.
-fn switches(machine: &dyn Topology) -> Option<Vec<u32>> {
-    let tree = machine.hierarchy()?;
-    let leaves = tree.leaves();
-    let has_several = |range: std::ops::Range<usize>| {
-        let first = machine.node_of(leaves[range.start] as usize);
-        leaves[range].iter().any(|&pe| machine.node_of(pe as usize) != first)
-    };
-    let level = (1..tree.depth()).rev().find(|&level| tree.nodes(level).all(has_several))?;
-    let mut switch_of = vec![0; machine.pes()];
-    for (switch, range) in tree.nodes(level).enumerate() {
-        leaves[range].iter().for_each(|&pe| switch_of[pe as usize] = switch);
-    }
-    Some(numbered(switch_of.into_iter()))
-}
+mod levels;
 
 /// How errors name the kinds of constraints.
 struct Names {

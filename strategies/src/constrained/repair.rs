@@ -115,7 +115,7 @@ pub(super) fn prove_impossible(items: &Items, rules: &Rules) -> Result<(), Strin
         if !together && members.len() > parts {
             let ids: Vec<u64> = members.iter().map(|&item| items.id[item as usize]).collect();
             return Err(format!(
-                "no placement exists: the {} {} must be apart, and there are {parts} of the level {level}; make the group smaller",
+                "no placement exists: the {} {} must be apart, and the machine has {parts} of the level `{level}`; make the group smaller",
                 count(members.len() as u64, "object"),
                 listed(&ids)
             ));
@@ -135,8 +135,8 @@ fn contradiction(items: &Items) -> Result<(), String> {
                 if let Some(other) = first.insert(set_of[item as usize], item) {
                     let [a, b] = [other, item].map(|item| items.id[item as usize]);
                     return Err(format!(
-                        "no placement exists: objects {a} and {b} must be apart, and a group says that they are together at the level {level}; \
-                         change one of the two groups"
+                        "no placement exists: objects {a} and {b} must be apart, and groups keep them together at the level {level}; \
+                         change one of these groups"
                     ));
                 }
             }

@@ -150,6 +150,10 @@ impl Comparison {
         let load = seconds(database.load_seconds);
         writeln!(f, "\nStep {}: {objects} with a total load of {load}{communication}.", database.step)?;
         replay.remapped().map_or(Ok(()), |sentence| writeln!(f, "{sentence}"))?;
+        if let [broken, others @ ..] = replay.broken_before.as_slice() {
+            let more = if others.is_empty() { String::new() } else { format!("; and {} more", others.len()) };
+            writeln!(f, "The placement before breaks constraints: {broken}{more}.")?;
+        }
         self.show_answers(f, replay)?;
         let Some(recommended) = recommend(replay.clone(), self.horizon, 1) else { return Ok(()) };
         write!(f, "\n{recommended}")?;
@@ -291,6 +295,7 @@ mod tests {
             recorded_pes: None,
             before: metrics(4.0, 20, 0),
             may_keep: true,
+            broken_before: Vec::new(),
             strategies: strategies.clone(),
             refusals: vec![],
         };

@@ -295,7 +295,7 @@ pub(super) mod tests {
         let expected = "1.029-83-54 has 2.9 % more load than 1-1174-71 and 14 times fewer hop-bytes.";
         assert_eq!(reasons(&rows[1], &rows), [expected]);
         let lead = |best: &Row, before: &Metrics| of(best, &replay(&rows, before), 1.0, 1).lead[0].clone();
-        let risen = "Hop-bytes fall by 92 %, and the largest load rises by 2.9 %.";
+        let risen = "Hop-bytes fall by 91.7 %, and the largest load rises by 2.9 %.";
         assert_eq!(lead(&rows[1], &row(1.0, 1000, 0).after), risen);
         assert!(!lead(&rows[1], &row(1.0, 83, 0).after).contains("Hop-bytes"));
         let rows = [row(1.0, 93_400, 1), row(1.01, 0, 2)];

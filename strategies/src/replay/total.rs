@@ -46,6 +46,7 @@ pub(super) fn total(steps: &[Replay]) -> Replay {
         recorded_pes: steps.iter().find_map(|step| step.recorded_pes),
         before: sum(steps.iter().map(|step| &step.before)),
         may_keep: steps.iter().all(|step| step.may_keep),
+        broken_before: Vec::new(),
         strategies,
         refusals,
     }

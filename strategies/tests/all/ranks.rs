@@ -119,7 +119,7 @@ fn conflicts_name_all_that_take_part() {
     refuses(
         &groups(vec![group(true, Level::Node, &[0, 1, 2]), group(false, Level::Node, &[2, 0])]),
         &database,
-        "objects 0 and 2 must be apart, and a group says that they are together at the level node",
+        "objects 0 and 2 must be apart, and groups keep them together at the level node",
     );
     let torn = Constraints {
         places: Place::parse("0 0\n1 2\n").expect("places"),

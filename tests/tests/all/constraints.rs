@@ -100,6 +100,12 @@ fn replays_and_runs_keep_counts() {
         "replay mesh.json --topology flat:6 --pes 6 --balancer GreedyLB --max-objects 4,exact --format json";
     let document = sandbox.run(replay).document();
     assert!(document.to_string().contains("\"migrations\""), "{document}");
+    // What was recorded need not keep them; the replay says so.
+    let places = "replay mesh.json --topology flat:6 --pes 6 --balancer GreedyLB --fixed places";
+    let output = sandbox.run(places).result();
+    let sentence =
+        "The placement before breaks constraints: object 0 is on PE 0, where it may not be; and 2 more.\n";
+    assert!(output.contains(sentence), "{output}");
     let run = "run stencil2d --pes 4 --blocks 4 --cells 8 --iterations 20 --lb-every 5 --imbalance 8 --charge 1e-7 \
                --balancer GreedyLB --lb-strict --transport simulated";
     sandbox.run(&format!("{run} --max-objects 4,exact")).result();

@@ -278,10 +278,7 @@ fn strategies_and_outputs_that_fail_end_with_1() {
         &[
             (
                 "replay lb.json --balancer FileLB:path=good.map",
-                &[
-                    "FileLB:path=good.map gave no answer for step 0",
-                    "`good.map` places 8 objects, not 1;",
-                ],
+                &["FileLB:path=good.map gave no answer for step 0", "`good.map` places 8 objects, not 1;"],
             ),
             (
                 "map --graph ring:8 --topology flat:2 --balancer FileLB:path=words.map",

@@ -169,10 +169,7 @@ fn errors_in_files_end_with_1_and_name_the_line() {
     for (line, phrases) in [
         (format!("explain {JOB} --mapping word"), vec!["line 2", "`one`"]),
         (format!("explain {JOB} --mapping beyond"), vec!["line 4: there is no PE 4"]),
-        (
-            format!("explain {JOB} --mapping short"),
-            vec!["`short` places 3 objects, not 4"],
-        ),
+        (format!("explain {JOB} --mapping short"), vec!["`short` places 3 objects, not 4"]),
         (format!("explain {JOB} --mapping empty"), vec!["`empty` places 0 objects"]),
         ("explain --graph cut.csv --topology flat:4 --mapping blocks".into(), vec!["cut.csv:3: "]),
         (

@@ -103,9 +103,7 @@ fn errors_of_simulate_name_a_remedy() {
     sandbox.put("short.map", "0\n1\n");
     let graph = "simulate --graph ring:8 --topology mesh:4 --network ideal";
     sandbox.run(graph).failed(2, &["ring:8 has 8 tasks and mesh:4 has 4 PEs; give the PE of every task"]);
-    sandbox
-        .run(&format!("{graph} --mapping short.map"))
-        .failed(1, &["places 2 objects, not 8"]);
+    sandbox.run(&format!("{graph} --mapping short.map")).failed(1, &["places 2 objects, not 8"]);
     sandbox.run(&format!("{graph} --mapping none")).failed(2, &["cannot read the list of PEs `none`"]);
     sandbox.run(&format!("{graph} --iterations 0")).failed(2, &["--iterations"]);
     sandbox.run(&format!("{graph} --compute -1")).failed(2, &["--compute"]);

@@ -311,6 +311,12 @@ pub fn phases(path: &Path) -> Result<Vec<(u64, Vec<f64>)>, ConstraintsError> {
             let loads = loads.iter().map(|load| seconds(load)).collect::<Result<_, _>>()?;
             Ok((number("the number of an object", object)?, loads))
         })?;
+        if found.is_empty() {
+            return Err((
+                1,
+                "expected a line `object seconds seconds ..` for every object, found none".into(),
+            ));
+        }
         twice(&found, |of: &(u64, Vec<f64>)| of.0)?;
         Ok(found.into_iter().map(|of| of.1).collect())
     })

@@ -257,6 +257,12 @@ fn decode(bytes: &[u8], step: u64) -> Result<Dump, Refused> {
                      programs with --program"
                 .into(),
         ))
+    } else if bytes.starts_with(b"\x93NUMPY") {
+        Err(Refused(
+            "is an array of NumPy, which Python's `equipoise.map` takes; as a task graph, give the matrix as text in a file `.mat`, \
+                     as `numpy.savetxt` writes it"
+                .into(),
+        ))
     } else if bytes.is_empty() {
         Err(Refused("is empty; have the program dump it again".into()))
     } else {

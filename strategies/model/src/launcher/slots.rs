@@ -254,9 +254,13 @@ impl<'a> Job<'a> {
             on_pe.iter().enumerate().max_by_key(|&(pe, taken)| (taken, usize::MAX - pe))
             && *taken > slots.per_pe
         {
+            let has_room = pe_of.len() as u64 <= slots.place_of.len() as u64 * u64::from(slots.per_pe);
+            let remedy = match has_room {
+                true => format!("map with --max-objects {}", slots.per_pe),
+                false => "map to at least as many PEs as ranks".into(),
+            };
             return wrong(format!(
-                "PE {pe} has {taken} ranks, but only {}; use --slots {taken} if {taken} processes run on \
-                 it, or map to at least as many PEs as ranks",
+                "PE {pe} has {taken} ranks, but only {}; use --slots {taken} if {taken} processes run on it, or {remedy}",
                 count(slots.per_pe, "slot")
             ));
         }

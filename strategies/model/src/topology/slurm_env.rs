@@ -132,6 +132,8 @@ fn described(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<De
         let network = file.map(|file| {
             let file = file.display().to_string();
             let kind = if is_of_slurm(&file) { "slurm" } else { "switches" };
+            // As a spec has it, too.
+            let file = file.strip_prefix(&format!("{kind}:")).map_or(file.clone(), String::from);
             (file.clone(), format!("{kind}:{file}"))
         });
         let of_job = match &network {
@@ -278,6 +280,7 @@ mod tests {
         check("network=a.conf,pes=1", &[], "(slurm:a.conf)[n[1-2],gpu01]*flat:1");
         check("network=a.YAML#tree,pes=1", &[], "(slurm:a.YAML#tree)[n[1-2],gpu01]*flat:1");
         check("network=a.json,pes=1", &[], "(switches:a.json)[n[1-2],gpu01]*flat:1");
+        check("network=switches:a.json,pes=1", &[], "(switches:a.json)[n[1-2],gpu01]*flat:1");
         let machine = spec::machine("(hosts:(n[1-2],gpu01)*flat:4)[0-3,4-7,8]", 1).expect("a machine");
         check_between(&*machine, |_, _| None);
         assert_eq!(row(&*machine, 0), [0, 1, 1, 1, 4, 4, 4, 4, 4]);
