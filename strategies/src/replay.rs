@@ -46,9 +46,9 @@ pub struct Replay {
     /// Whether the placement before may be kept: no object must leave an unavailable PE, and it keeps all constraints.
     #[serde(skip)]
     pub may_keep: bool,
-    /// The constraints that the placement before breaks, in sentences.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub broken_before: Vec<String>,
+    /// The constraints that the placement before breaks, as of [`Rules::verdict`](equipoise_model::rules::Rules::verdict).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken_before: Option<String>,
     /// The strategies that gave an answer, in the order of the request.
     pub strategies: Vec<Row>,
     /// The strategies that gave no answer, in the same order.
@@ -170,21 +170,13 @@ pub fn replay(
     let refusal = |(name, error): (String, StrategyError)| Refusal { name, error: error.to_string() };
     let refusals = refused.into_iter().map(refusal).collect();
     let before = Metrics::full(database, topology, &database.placement());
-    let broken_before = broken_before(database, topology);
-    let may_keep = broken_before.is_empty() && stranded(database, &database.placement()) == 0;
+    // Strategies have refused constraints that are not about this database and machine.
+    let rules = database.constraints.rules(database, topology).ok();
+    let broken_before = rules.as_ref().and_then(|rules| rules.verdict(database, &database.placement()));
+    let may_keep =
+        rules.is_some() && broken_before.is_none() && stranded(database, &database.placement()) == 0;
     let database = database.summary();
     Ok(Replay { database, recorded_pes: None, before, may_keep, broken_before, strategies: rows, refusals })
-}
-
-/// The constraints that the placement before breaks; also why they are not about this database and machine.
-fn broken_before(database: &Database, topology: &dyn Topology) -> Vec<String> {
-    if database.constraints.is_empty() {
-        return Vec::new();
-    }
-    match database.constraints.rules(database, topology) {
-        Ok(rules) => rules.broken(database, &database.placement()).map(|broken| broken.0).collect(),
-        Err(reason) => vec![reason],
-    }
 }
 
 #[cfg(test)]

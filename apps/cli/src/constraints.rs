@@ -91,20 +91,3 @@ pub(crate) fn add(
     let rules = database.constraints.rules(database, machine);
     Ok(rules.map_err(|reason| StrategyError::Constraints(reason).of_recorded(file))?)
 }
-
-/// The number of broken constraints that a sentence lists.
-const MAX_LISTED: usize = 8;
-
-/// A sentence about the constraints that a mapping breaks; none if it keeps all.
-pub(crate) fn sentence(broken: &[String]) -> Option<String> {
-    let listed = broken[..broken.len().min(MAX_LISTED)].join("; ");
-    let others = match broken.len().saturating_sub(MAX_LISTED) {
-        0 => String::new(),
-        others => format!("; and {others} more"),
-    };
-    match broken.len() {
-        0 => None,
-        1 => Some(format!("the mapping breaks a constraint: {listed}")),
-        many => Some(format!("the mapping breaks {many} constraints: {listed}{others}")),
-    }
-}

@@ -49,9 +49,8 @@ impl Args {
         let rules = constraints::add(self.constraints.read()?, &mut tasks.database, &tasks.name, machine)?;
         let database = &tasks.database;
         let mapping = self.mapping.placement(database, machine)?;
-        let broken: Vec<String> = rules.broken(database, &mapping).map(|broken| broken.0).collect();
-        if let Some(sentence) = constraints::sentence(&broken) {
-            return Err(Failure::input(sentence));
+        if let Some(verdict) = rules.verdict(database, &mapping) {
+            return Err(Failure::input(format!("the mapping {verdict}")));
         }
         let placed =
             progress::with_spinner("routing every message", || tasks.placed(database, machine, &mapping));

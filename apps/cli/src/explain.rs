@@ -157,7 +157,8 @@ impl Args {
         let between = tasks.between(database, machine, &after, None)?;
         let broken: Vec<String> = rules.broken(database, &after).map(|broken| broken.0).collect();
         let summary = summary(&then, &now);
-        let verdict = constraints::sentence(&broken).map(|sentence| format!("Warning: {sentence}."));
+        let verdict = rules.verdict(database, &after);
+        let verdict = verdict.map(|verdict| format!("Warning: the mapping {verdict}."));
         self.report.write(|| {
             let words = [summary.clone()].into_iter().chain(verdict.clone()).collect();
             let placed = ("mapping", after.as_slice(), &now.metrics);

@@ -171,6 +171,9 @@ pub fn allows(allowed: &Allowed, pe: u32) -> bool {
     allowed.as_ref().is_none_or(|set| set.binary_search(&pe).is_ok())
 }
 
+/// The number of broken constraints that a sentence lists.
+const MAX_LISTED: usize = 8;
+
 /// A constraint that a placement breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -335,6 +338,21 @@ impl Rules {
         self.broken(database, pe_of).next().map_or(Ok(()), Err)
     }
 
+    /// What a placement does with the constraints, as what follows a subject in a sentence: `breaks 2 constraints: ..`. `None` if it keeps
+    /// all.
+    pub fn verdict(&self, database: &Database, pe_of: &[u32]) -> Option<String> {
+        let mut broken = self.broken(database, pe_of).map(|broken| broken.0);
+        let listed: Vec<String> = broken.by_ref().take(MAX_LISTED).collect();
+        let others = broken.count();
+        let text = listed.join("; ");
+        match listed.len() + others {
+            0 => None,
+            1 => Some(format!("breaks a constraint: {text}")),
+            many if others == 0 => Some(format!("breaks {many} constraints: {text}")),
+            many => Some(format!("breaks {many} constraints: {text}; and {others} more")),
+        }
+    }
+
     /// The constraints that a placement breaks: places, then numbers and bytes of PEs, then groups.
     pub fn broken<'a>(
         &'a self,
@@ -351,13 +369,11 @@ impl Rules {
             let mut parts: Vec<(u32, u32)> =
                 members.iter().map(|object| (part_of(object), *object)).collect();
             parts.sort_unstable();
-            let how = if *together { "not on the same" } else { "on the same" };
             let is_broken = |pair: &&[(u32, u32)]| (pair[0].0 == pair[1].0) != *together;
-            let sentence = |pair: &[(u32, u32)]| {
-                let [a, b] = [pair[0], pair[1]].map(|(_, object)| id(object as usize));
-                format!("objects {a} and {b} are {how} {level}")
-            };
-            parts.windows(2).filter(is_broken).map(sentence).collect::<Vec<_>>()
+            let ends = |pair: &[(u32, u32)]| [pair[0], pair[1]].map(|(_, object)| object as usize);
+            let pairs: Vec<_> = parts.windows(2).filter(is_broken).map(ends).collect();
+            let how = if *together { "not on the same" } else { "on the same" };
+            pairs.into_iter().map(move |[a, b]| format!("objects {} and {} are {how} {level}", id(a), id(b)))
         });
         misplaced.chain(self.overfull(pe_of)).chain(of_groups).map(Broken)
     }
@@ -368,24 +384,22 @@ impl Rules {
         let of_objects = self.most.iter().flat_map(move |most| {
             let mut objects = vec![0u64; most.len()];
             pe_of.iter().for_each(|&pe| objects[pe as usize] += 1);
-            let is_broken = |has: u64, takes: u64| has > takes || self.exact && has < takes;
-            let of_pe = move |(pe, (&has, &takes)): (usize, (&u64, &u64))| {
-                let sentence = || format!("PE {pe} has {}, and takes {word} {takes}", count(has, "object"));
-                is_broken(has, takes).then(sentence)
-            };
-            objects.iter().zip(most).enumerate().filter_map(of_pe).collect::<Vec<_>>()
+            let is_broken =
+                move |(_, (has, takes)): &(usize, (u64, &u64))| has > *takes || self.exact && has < *takes;
+            let broken = objects.into_iter().zip(most).enumerate().filter(is_broken);
+            broken.map(move |(pe, (has, takes))| {
+                format!("PE {pe} has {}, and takes {word} {takes}", count(has, "object"))
+            })
         });
         let of_bytes = self.memory.iter().flat_map(|memory| {
             let mut bytes = vec![0u64; memory.len()];
             for (&pe, &size) in pe_of.iter().zip(&self.bytes) {
                 bytes[pe as usize] = bytes[pe as usize].saturating_add(size);
             }
-            let of_pe = |(pe, (&has, &room)): (usize, (&u64, &u64))| {
-                let sentence =
-                    || format!("the objects of PE {pe} have {has} bytes, and it has room for {room}");
-                (has > room).then(sentence)
-            };
-            bytes.iter().zip(memory).enumerate().filter_map(of_pe).collect::<Vec<_>>()
+            let broken = bytes.into_iter().zip(memory).enumerate().filter(|(_, (has, room))| has > *room);
+            broken.map(|(pe, (has, room))| {
+                format!("the objects of PE {pe} have {has} bytes, and it has room for {room}")
+            })
         });
         of_objects.chain(of_bytes)
     }

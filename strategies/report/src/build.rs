@@ -17,8 +17,8 @@ use crate::matrix::{Participants, between_objects, between_pes, fixed_senders_pa
 /// The digits of loads and times.
 const DIGITS: i32 = 4;
 
-/// The digits of numbers that are few, so that they can be rounded again.
-const MORE_DIGITS: i32 = 8;
+/// The digits of the times of links, which the page rounds again.
+const LINK_DIGITS: i32 = 8;
 
 /// The links that are listed by name.
 const TOP_LINKS: usize = 24;
@@ -95,7 +95,7 @@ impl<'a> Builder<'a> {
             placement.levels = explained.levels.into_iter().map(|at| (at.name, at.bytes_after)).collect();
             let hot = explained.hot_after.into_iter();
             placement.top_links =
-                hot.map(|link| (link.name, link.bytes, rounded(link.seconds, MORE_DIGITS))).collect();
+                hot.map(|link| (link.name, link.bytes, rounded(link.seconds, LINK_DIGITS))).collect();
             let links = link_loads(database, topology, pe_of);
             let seconds: Vec<f64> = seconds_of(topology, &links).collect();
             let most = seconds.iter().copied().fold(0.0, f64::max);

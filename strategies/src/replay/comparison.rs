@@ -20,7 +20,7 @@ use crate::cost::catalogue::{self, Subject};
 /// volumes and counts are sums over the steps, ratios are ratios of sums, the longest dilation is the maximum,
 /// and `database.step` is the first step. If strategies gave no answer for a step, the document also has
 /// `"refusals": [{"name", "error"}, ..]`, and these strategies have no totals. `"recorded_pes"` is there if the replay has other PEs than
-/// the record.
+/// the record, and `"broken_before"` says which constraints the placement before a step breaks.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// The recorded program; empty if unknown.
@@ -150,9 +150,8 @@ impl Comparison {
         let load = seconds(database.load_seconds);
         writeln!(f, "\nStep {}: {objects} with a total load of {load}{communication}.", database.step)?;
         replay.remapped().map_or(Ok(()), |sentence| writeln!(f, "{sentence}"))?;
-        if let [broken, others @ ..] = replay.broken_before.as_slice() {
-            let more = if others.is_empty() { String::new() } else { format!("; and {} more", others.len()) };
-            writeln!(f, "The placement before breaks constraints: {broken}{more}.")?;
+        if let Some(broken) = &replay.broken_before {
+            writeln!(f, "The placement before {broken}.")?;
         }
         self.show_answers(f, replay)?;
         let Some(recommended) = recommend(replay.clone(), self.horizon, 1) else { return Ok(()) };
@@ -295,7 +294,7 @@ mod tests {
             recorded_pes: None,
             before: metrics(4.0, 20, 0),
             may_keep: true,
-            broken_before: Vec::new(),
+            broken_before: None,
             strategies: strategies.clone(),
             refusals: vec![],
         };

@@ -42,11 +42,12 @@ pub(super) fn recommend(mut replay: Replay, horizon: f64, steps: usize) -> Optio
     Some(of(best(&replay.strategies, horizon, steps)?, &replay, horizon, steps))
 }
 
-/// The recommendation of `best` for `horizon` periods. The reasons are what it gains and loses against the row with the least load, and where no time is known what
-/// it loses against the placement before, and what fewer moves would give. Finally the row with the fewest hop-bytes, if they differ by more
-/// than [`TOLERANCE`].
+/// The recommendation of `best` for `horizon` periods.
+///
+/// The reasons are what it gains and loses against the row with the least load, and where no time is known what it loses against the
+/// placement before, and what fewer moves would give. Finally the row with the fewest hop-bytes, if they differ by more than [`TOLERANCE`].
 pub(super) fn of(best: &Row, replay: &Replay, horizon: f64, steps: usize) -> Recommendation {
-    let mut lead = vec![of_gain(best, &replay.before, steps)];
+    let mut lead = vec![of_gain(best, replay, steps)];
     let times = Times::of(best, replay, horizon);
     lead.extend(times.as_ref().map(|times| times.sentence(replay, steps)));
     let is_timed = best.after.step_seconds.is_some();
@@ -67,13 +68,14 @@ pub(super) fn of(best: &Row, replay: &Replay, horizon: f64, steps: usize) -> Rec
     Recommendation { title, strategy: best.name.clone(), lead, reasons }
 }
 
-/// By how much the largest load falls, or for which gain it rises; of several steps, the sums of their largest loads.
-fn of_gain(best: &Row, before: &Metrics, steps: usize) -> String {
+/// By how much the largest load falls, or which part of the hop-bytes its rise saves; of several steps, the sums of their largest loads.
+fn of_gain(best: &Row, replay: &Replay, steps: usize) -> String {
+    let before = &replay.before;
     if steps == 1 {
-        let [load, was] = [&best.after, before].map(|it| it.max_load_seconds);
+        let more = best.after.slowest_seconds() / before.slowest_seconds() - 1.0;
         let hop_bytes = [&best.after, before].map(|it| it.communication.map_or(0, |cost| cost.hop_bytes));
-        let more = load / was - 1.0;
-        if more > TOLERANCE && hop_bytes[0] < hop_bytes[1] {
+        // A placement that cannot be kept may have less load than is possible.
+        if replay.may_keep && more.is_finite() && more > TOLERANCE && hop_bytes[0] < hop_bytes[1] {
             let fewer = percent(1.0 - hop_bytes[0] as f64 / hop_bytes[1] as f64);
             return format!("Hop-bytes fall by {fewer}, and the largest load rises by {}.", percent(more));
         }

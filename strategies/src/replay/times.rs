@@ -5,14 +5,14 @@ use equipoise_model::table::seconds;
 use super::{Replay, Row};
 
 /// What the answer of a row does to the time of the coming periods.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Verdict {
-    /// They end sooner, or take as long as before, as far as the text shows.
+    /// The periods of the horizon, with deciding and moving before them, end no later than with the placement before.
     Gain,
-    /// Each takes longer.
+    /// Each period takes longer.
     LongerPeriods,
-    /// They become shorter, but deciding and moving take more time than that.
-    DearMoves,
+    /// Deciding and moving take more time than the shorter periods save.
+    CostExceedsGain { cost_seconds: f64, gain_seconds: f64 },
 }
 
 /// The predicted times of periods after and before.
@@ -26,17 +26,20 @@ impl Times {
     /// Those of `horizon` periods, if they are known.
     pub(super) fn of(best: &Row, replay: &Replay, horizon: f64) -> Option<Times> {
         let (after, before) = (best.after.step_seconds?, replay.before.step_seconds?);
-        let to_decide_and_move = best.seconds + best.after.migration_seconds.unwrap_or(0.0);
-        let verdict = match seconds(after) == seconds(before) {
-            true => Verdict::Gain,
-            false if after > before => Verdict::LongerPeriods,
-            false if horizon * (before - after) < to_decide_and_move => Verdict::DearMoves,
-            false => Verdict::Gain,
+        let cost_seconds = best.seconds + best.after.migration_seconds.unwrap_or(0.0);
+        let gain_seconds = horizon * (before - after);
+        let verdict = match () {
+            () if are_longer(after, before) => Verdict::LongerPeriods,
+            // What moves nothing is the placement before.
+            () if best.migrations > 0 && gain_seconds < cost_seconds => {
+                Verdict::CostExceedsGain { cost_seconds, gain_seconds: gain_seconds.max(0.0) }
+            }
+            () => Verdict::Gain,
         };
         Some(Times { after_seconds: after, before_seconds: before, verdict })
     }
 
-    /// Whether it is better to keep the placement before.
+    /// Whether the placement before is better.
     pub(super) fn is_loss(&self) -> bool {
         self.verdict != Verdict::Gain
     }
@@ -45,20 +48,33 @@ impl Times {
     pub(super) fn sentence(&self, replay: &Replay, steps: usize) -> String {
         let each = if steps == 1 { "a period".into() } else { format!("for {steps} periods") };
         let [after, before] = [self.after_seconds, self.before_seconds].map(seconds);
-        if after == before {
-            return format!("Predicted: {after} {each}, as before.");
-        }
-        let loss = match self.verdict {
-            Verdict::Gain => return format!("Predicted: {after} instead of {before} {each}."),
-            Verdict::LongerPeriods => "that is a loss",
-            Verdict::DearMoves => "to decide and move takes longer than that saves",
+        let predicted = match after == before {
+            true => format!("Predicted: {after} {each}, as before"),
+            false => format!("Predicted: {after} instead of {before} {each}"),
         };
-        let allowed = if replay.may_keep { "" } else { " if constraints and available PEs allow it" };
+        let loss = match self.verdict {
+            Verdict::Gain => return predicted + ".",
+            Verdict::LongerPeriods => "that is a loss".into(),
+            Verdict::CostExceedsGain { cost_seconds, gain_seconds } => {
+                format!(
+                    "deciding and moving take {} and save {}",
+                    seconds(cost_seconds),
+                    seconds(gain_seconds)
+                )
+            }
+        };
+        let so = match replay.may_keep {
+            true => "so keep the placement before",
+            false => "but the placement before cannot be kept",
+        };
         let later = of_later_gain(replay, steps).map_or(String::new(), |later| format!(" {later}"));
-        format!(
-            "Predicted: {after} instead of {before} {each}: {loss}, so keep the placement before{allowed}.{later}"
-        )
+        format!("{predicted}: {loss}, {so}.{later}")
     }
+}
+
+/// Whether periods are longer than before, as far as their text shows.
+fn are_longer(after_seconds: f64, before_seconds: f64) -> bool {
+    after_seconds > before_seconds && seconds(after_seconds) != seconds(before_seconds)
 }
 
 /// Where the horizon is too short for any gain: the row that gains first, and after how many periods, for costs that are sums over `steps`.
@@ -67,7 +83,8 @@ fn of_later_gain(replay: &Replay, steps: usize) -> Option<String> {
     let periods = |row: &Row| {
         let gain_seconds = before - row.after.step_seconds?;
         let cost_seconds = row.seconds + row.after.migration_seconds?;
-        (gain_seconds > 0.0).then(|| (cost_seconds / gain_seconds).floor() + 1.0)
+        let is_shorter = are_longer(before, row.after.step_seconds?);
+        is_shorter.then(|| (cost_seconds / gain_seconds).floor() + 1.0)
     };
     let rows = replay.strategies.iter().filter_map(|row| Some((row, periods(row)?)));
     let (row, periods) = rows.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
@@ -118,7 +135,7 @@ mod tests {
         assert_eq!(of(&rows[0], &forbidden, 1.0, 1).title, "Recommended");
         assert!(
             reasons(&rows[0], &forbidden, 1)[0]
-                .ends_with(" the placement before if constraints and available PEs allow it.")
+                .contains(": that is a loss, but the placement before cannot be kept.")
         );
     }
 
@@ -132,9 +149,15 @@ mod tests {
         assert_eq!([3.0, 4.0].map(|horizon| of(horizon).title), ["Best of these", "Recommended"]);
         assert_eq!(
             of(3.0).lead[1],
-            "Predicted: 700 ms instead of 1.50 s a period: to decide and move takes longer than that saves, so keep the placement before. \
+            "Predicted: 700 ms instead of 1.50 s a period: deciding and moving take 2.50 s and save 2.40 s, so keep the placement before. \
              With --horizon 4, 0.7-0-7 gains: it takes 2.50 s to decide and move, and a period becomes 53 % shorter."
         );
         assert_eq!(of(4.0).lead[1], "Predicted: 700 ms instead of 1.50 s a period.");
+        // Moves that change nothing lose what they cost; what moves nothing is the placement before.
+        let same = Metrics { step_seconds: Some(0.7), ..Metrics::default() };
+        let text = |row: &Row| reasons(row, &replay(std::slice::from_ref(row), &same), 1)[0].clone();
+        let loss = "Predicted: 700 ms a period, as before: deciding and moving take 2.50 s and save 0 s, so keep the placement before.";
+        assert_eq!(text(&dear), loss);
+        assert_eq!(text(&Row { migrations: 0, ..dear.clone() }), "Predicted: 700 ms a period, as before.");
     }
 }

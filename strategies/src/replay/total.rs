@@ -46,7 +46,7 @@ pub(super) fn total(steps: &[Replay]) -> Replay {
         recorded_pes: steps.iter().find_map(|step| step.recorded_pes),
         before: sum(steps.iter().map(|step| &step.before)),
         may_keep: steps.iter().all(|step| step.may_keep),
-        broken_before: Vec::new(),
+        broken_before: None,
         strategies,
         refusals,
     }

@@ -101,11 +101,13 @@ fn replays_and_runs_keep_counts() {
     let document = sandbox.run(replay).document();
     assert!(document.to_string().contains("\"migrations\""), "{document}");
     // What was recorded need not keep them; the replay says so.
-    let places = "replay mesh.json --topology flat:6 --pes 6 --balancer GreedyLB --fixed places";
-    let output = sandbox.run(places).result();
-    let sentence =
-        "The placement before breaks constraints: object 0 is on PE 0, where it may not be; and 2 more.\n";
-    assert!(output.contains(sentence), "{output}");
+    let replay = "replay mesh.json --topology flat:6 --pes 6 --balancer GreedyLB --fixed places";
+    let output = sandbox.run(replay).result();
+    let places = [0, 2, 3].map(|object| format!("object {object} is on PE 0, where it may not be"));
+    let verdict = format!("breaks 3 constraints: {}", places.join("; "));
+    assert!(output.contains(&format!("\nThe placement before {verdict}.\n")), "{output}");
+    let document = sandbox.run(&format!("{replay} --format json")).document();
+    assert_eq!(document["broken_before"], verdict, "{document}");
     let run = "run stencil2d --pes 4 --blocks 4 --cells 8 --iterations 20 --lb-every 5 --imbalance 8 --charge 1e-7 \
                --balancer GreedyLB --lb-strict --transport simulated";
     sandbox.run(&format!("{run} --max-objects 4,exact")).result();

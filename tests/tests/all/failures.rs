@@ -17,6 +17,7 @@ fn sandbox() -> Sandbox {
     sandbox.put("lb.json", DATABASE);
     sandbox.put("none.json", r#"{"type": "equipoise-lb-database", "version": 1, "steps": [{"pes": [{}]}]}"#);
     sandbox.put("foreign.db", "Dear reader,\n");
+    sandbox.put("array.npy", b"\x93NUMPY\x01\0");
     sandbox.put("empty.db", "");
     sandbox.put("wrong.json", DATABASE.replace("\"pe\": 1", "\"pe\": 2"));
     sandbox.put("short.map", "0\n1\n0\n1\n0\n1\n0\n");
@@ -179,6 +180,10 @@ fn errors_in_the_content_of_files_end_with_1() {
             (
                 "replay foreign.db",
                 &["`foreign.db` is not a database in a known format", "Charm++ 8.x and 6.10"],
+            ),
+            (
+                "map --topology flat:2 --graph array.npy",
+                &["`array.npy` is an array of NumPy", "in a file `.mat`"],
             ),
             ("inspect empty.db", &["`empty.db` is empty; have the program dump it again"]),
             ("replay truncated.db", &["`truncated.db` is truncated: it has 40 bytes", "copy it again"]),

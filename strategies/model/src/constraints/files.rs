@@ -404,6 +404,8 @@ mod tests {
         assert_eq!(sizes(&write("sizes", "0 10\n1, 2k\n")).expect("sizes"), [(0, 10), (1, 2048)]);
         let loads = phases(&write("phases", "1 0.5 0\n0 1 2\n")).expect("phases");
         assert_eq!(loads, [(1, vec![0.5, 0.0]), (0, vec![1.0, 2.0])]);
+        let none = phases(&write("none", "# no object\n")).expect_err("no line").to_string();
+        assert!(none.contains("a line `object seconds seconds ..` for every object, found none"), "{none}");
         let error = phases(&write("uneven", "1 0.5 0\n0 1\n")).expect_err("uneven").to_string();
         assert!(error.contains("line 2: expected an object and 2 numbers of seconds"), "{error}");
         let error = sizes(&write("twice", "1 5\n1 6\n")).expect_err("twice").to_string();

@@ -134,7 +134,10 @@ fn several_ranks_of_a_pe_have_different_slots() {
     assert_eq!(written, "rank 0=+n1 slot=0\nrank 1=+n0 slot=0\nrank 2=+n1 slot=1\n");
     assert_eq!(parse(&written, named("openmpi"), &slots).as_deref(), Ok([1, 0, 1].as_slice()));
     for (places, expected) in [
-        (&[1, 1, 1][..], "PE 1 has 3 ranks, but only 2 slots; use --slots 3"),
+        (
+            &[1, 1, 1][..],
+            "PE 1 has 3 ranks, but only 2 slots; use --slots 3 if 3 processes run on it, or map with --max-objects 2",
+        ),
         (&[2], "rank 0 is on PE 2, which the machine does not have"),
         (&[], "there is no rank to place"),
     ] {

@@ -14,7 +14,7 @@ impl Level {
         match self {
             Level::Pe => Ok((0..machine.pes() as u32).collect()),
             Level::Node => Ok(numbered((0..machine.pes()).map(|pe| machine.node_of(pe)))),
-            Level::Switch => switches(machine).ok_or_else(|| {
+            Level::Switch => machine.switches().map(|of| numbered(of.into_iter().map(|it| it as usize))).ok_or_else(|| {
                 format!(
                     "`{}` has no switches that connect some of its nodes; use the level `node` or another machine",
                     machine.spec()
@@ -33,43 +33,6 @@ fn numbered(names: impl Iterator<Item = usize>) -> Vec<u32> {
             *known.entry(name).or_insert(next)
         })
         .collect()
-}
-
-/// The switch of each PE: the closest one above its node, also where that has one node, as in an allocation that leaves out others.
-///
-/// Nodes of one switch are one part of the tree, at the deepest level that has parts of several nodes. What is a single node there is below
-/// a switch of its own, or next to switches, as in trees of uneven depth: then it is as far from other such nodes as the nodes of a part are.
-fn switches(machine: &dyn Topology) -> Option<Vec<u32>> {
-    let tree = machine.hierarchy()?;
-    let leaves = tree.leaves();
-    let other_node = |range: &std::ops::Range<usize>| {
-        let first = machine.node_of(leaves[range.start] as usize);
-        leaves[range.clone()].iter().copied().find(|&pe| machine.node_of(pe as usize) != first)
-    };
-    let has_several = |range| other_node(&range).is_some();
-    let level = (1..tree.depth()).rev().find(|&level| tree.nodes(level).any(has_several))?;
-    let distance = |a: u32, b: u32| machine.distance(a as usize, b as usize);
-    let distances =
-        tree.nodes(level).filter_map(|range| Some(distance(leaves[range.start], other_node(&range)?)));
-    let closest = distances.min()?;
-    let mut switch_of = vec![0; machine.pes()];
-    let mut lone: Vec<(u32, usize)> = Vec::new();
-    for (part, range) in tree.nodes(level).enumerate() {
-        let first = leaves[range.start];
-        let switch = match other_node(&range) {
-            Some(_) => part,
-            None => {
-                let joined =
-                    lone.iter().find(|(pe, _)| distance(first, *pe) <= closest).map(|(_, part)| *part);
-                joined.unwrap_or_else(|| {
-                    lone.push((first, part));
-                    part
-                })
-            }
-        };
-        leaves[range].iter().for_each(|&pe| switch_of[pe as usize] = switch);
-    }
-    Some(numbered(switch_of.into_iter()))
 }
 
 #[cfg(test)]
@@ -92,14 +55,19 @@ mod tests {
             // What an allocation leaves of a switch may be one node.
             ("tree:2:3[0,1,2,4]", Some(vec![0, 0, 0, 1])),
             ("tree:2:2:2[0,1,2,4]", Some(vec![0, 0, 1, 2])),
-            ("tree:2:2:2[0,2,4]*flat:2", Some(vec![0, 0, 0, 0, 1, 1])),
+            ("tree:2:2:2[0,2,4]*flat:2", Some(vec![0, 0, 1, 1, 2, 2])),
+            ("tree:2:2:2[0,2,3]*flat:2", Some(vec![0, 0, 1, 1, 1, 1])),
+            ("tree:4:4[0,4,8,12]", Some(vec![0, 1, 2, 3])),
+            ("(tree:2:2*flat:2)[0,1,2,4,7]", Some(vec![0, 0, 0, 1, 1])),
             ("tree:2:3*flat:2", Some(vec![0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1])),
             // Of a tree of uneven depth, c and d are at the top.
             (&uneven, Some(vec![0, 0, 1, 1, 2])),
+            (&format!("{uneven}[a,e,c]*flat:1"), Some(vec![0, 1, 2])),
             ("flat:8", None),
+            ("torus:4*flat:2", None),
         ] {
             let machine = topology::parse(spec).expect(spec);
-            assert_eq!(switches(&*machine), expected, "{spec}");
+            assert_eq!(Level::Switch.parts(&*machine).ok(), expected, "{spec}");
         }
     }
 }

@@ -285,6 +285,11 @@ impl<M: Deref<Target: Topology> + Send + Sync> Topology for Allocation<M> {
         Some(self.machine.hierarchy()?.keep(&self.nodes))
     }
 
+    fn switches(&self) -> Option<Vec<u32>> {
+        let all = self.machine.switches()?;
+        Some(self.nodes.iter().map(|&node| all[node as usize]).collect())
+    }
+
     fn shape(&self) -> Shape {
         self.machine.shape().keep(&self.nodes)
     }

@@ -82,6 +82,11 @@ impl Topology for Altered {
         self.machine.hierarchy()
     }
 
+    /// The PEs of one computer have no switches between them.
+    fn switches(&self) -> Option<Vec<u32>> {
+        if self.cpus.is_some() { None } else { self.machine.switches() }
+    }
+
     fn shape(&self) -> Shape {
         self.machine.shape()
     }

@@ -74,6 +74,21 @@ impl Hierarchy {
         self.starts[level].windows(2).map(|bounds| bounds[0] as usize..bounds[1] as usize)
     }
 
+    /// By PE: the number of the part that is closest above nodes, where PE `p` is in node `node_of(p)`: at the deepest level with a part of
+    /// several nodes. `None` if there is no such level below the root.
+    pub(super) fn closest_parts(&self, node_of: impl Fn(usize) -> usize) -> Option<Vec<u32>> {
+        let has_several = |range: Range<usize>| {
+            let first = node_of(self.leaves[range.start] as usize);
+            self.leaves[range].iter().any(|&pe| node_of(pe as usize) != first)
+        };
+        let level = (1..self.depth()).rev().find(|&level| self.nodes(level).any(has_several))?;
+        let mut part_of = vec![0; self.leaves.len()];
+        for (part, range) in (0..).zip(self.nodes(level)) {
+            self.leaves[range].iter().for_each(|&pe| part_of[pe as usize] = part);
+        }
+        Some(part_of)
+    }
+
     /// The children of a node, as node numbers of the next level.
     ///
     /// # Panics

@@ -181,6 +181,12 @@ pub trait Topology: Send + Sync {
         None
     }
 
+    /// By PE: the number of the switch that is closest above its node (see [`Self::node_of`]). `None` if the machine has no switches, or a
+    /// single one. An allocation has the numbers of its machine.
+    fn switches(&self) -> Option<Vec<u32>> {
+        self.hierarchy()?.closest_parts(|pe| self.node_of(pe))
+    }
+
     /// The arrangement of the PEs, for mappers that partition the machine.
     fn shape(&self) -> Shape {
         self.hierarchy().map_or(Shape::Any, Shape::Nested)

@@ -268,6 +268,15 @@ impl Topology for NamedTree {
         Some(Hierarchy::new((0..pes).collect(), (0..=depth).map(level).collect()))
     }
 
+    /// Of hosts, that which they are below, also if it has one host. PEs without names are parts of a computer.
+    fn switches(&self) -> Option<Vec<u32>> {
+        if !self.host_of.is_empty() || self.leaf(0).name.is_none() {
+            return self.hierarchy()?.closest_parts(|pe| self.node_of(pe));
+        }
+        let of: Vec<u32> = self.leaves.iter().map(|&leaf| self.nodes[leaf as usize].parent).collect();
+        of.iter().any(|&switch| switch != of[0]).then_some(of)
+    }
+
     /// If all PEs have the same depth, the level at which two PEs meet determines their distance.
     fn shape(&self) -> Shape {
         let depth = self.leaf(0).depth;

@@ -171,6 +171,11 @@ impl Topology for Product {
         Some(tree(&self.network).over(&tree(&self.node)))
     }
 
+    fn switches(&self) -> Option<Vec<u32>> {
+        let of_network = self.network.switches()?;
+        Some((0..self.pes()).map(|pe| of_network[self.place(pe).0]).collect())
+    }
+
     fn shape(&self) -> Shape {
         Shape::Product {
             network: Box::new(self.network.shape()),

@@ -131,10 +131,14 @@ fn described(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<De
         };
         let network = file.map(|file| {
             let file = file.display().to_string();
-            let kind = if is_of_slurm(&file) { "slurm" } else { "switches" };
-            // As a spec has it, too.
-            let file = file.strip_prefix(&format!("{kind}:")).map_or(file.clone(), String::from);
-            (file.clone(), format!("{kind}:{file}"))
+            // As a spec, or a file whose name says what it is.
+            match file.split_once(':').filter(|(kind, _)| ["slurm", "switches"].contains(kind)) {
+                Some((_, name)) => (name.into(), file),
+                None => {
+                    let kind = if is_of_slurm(&file) { "slurm" } else { "switches" };
+                    (file.clone(), format!("{kind}:{file}"))
+                }
+            }
         });
         let of_job = match &network {
             None => format!("hosts:({list})"),
@@ -280,7 +284,8 @@ mod tests {
         check("network=a.conf,pes=1", &[], "(slurm:a.conf)[n[1-2],gpu01]*flat:1");
         check("network=a.YAML#tree,pes=1", &[], "(slurm:a.YAML#tree)[n[1-2],gpu01]*flat:1");
         check("network=a.json,pes=1", &[], "(switches:a.json)[n[1-2],gpu01]*flat:1");
-        check("network=switches:a.json,pes=1", &[], "(switches:a.json)[n[1-2],gpu01]*flat:1");
+        check("network=switches:a.txt,pes=1", &[], "(switches:a.txt)[n[1-2],gpu01]*flat:1");
+        check("network=slurm:a.txt,pes=1", &[], "(slurm:a.txt)[n[1-2],gpu01]*flat:1");
         let machine = spec::machine("(hosts:(n[1-2],gpu01)*flat:4)[0-3,4-7,8]", 1).expect("a machine");
         check_between(&*machine, |_, _| None);
         assert_eq!(row(&*machine, 0), [0, 1, 1, 1, 4, 4, 4, 4, 4]);

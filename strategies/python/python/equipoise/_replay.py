@@ -155,7 +155,7 @@ def replay(
     keep = limits(database._core, fixed, groups, max_objects, memory, phases, max_moves)
     machine = None if topology is None else core(topology)
     seed = seed_of(seed)
-    if not 0 <= horizon <= 1e12:
+    if not 0 <= horizon <= 1e12:  # also not a number
         raise ValueError(f"horizon is {horizon}; give a number of periods from 0 to 1e12 such as 10")
     found = _core.replay(
         database._cores, database.program, database.topology, machine, chosen, keep, seed, horizon, cost_model

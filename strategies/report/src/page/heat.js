@@ -86,11 +86,14 @@ const steps = {
     const top = Math.max(...heats.map(({ heat }) => heat.largest)) || 1, last = data.steps.columns.length - 1;
     // From the least load, so that differences can be seen, but small ones do not look large.
     const all = heats.flatMap(({ heat }) => heat.columns.map((_, c) => [heat, c]));
-    const unitOf = (heat, c) => isRelative && heat.scales[c] / heat.max_over_avg[c] || 1;
+    // Columns of several steps have no average.
+    const hasAverages = heats.every(({ heat }) => heat.steps_per_column === 1);
+    const showsRelative = isRelative && hasAverages;
+    const unitOf = (heat, c) => showsRelative && heat.scales[c] / heat.max_over_avg[c] || 1;
     const of = (value) => all.map(([heat, c]) => value(heat, c) / unitOf(heat, c));
     const most = Math.max(...of((heat, c) => heat.scales[c])) || 1;
     const low = Math.min(0.9 * most, ...of((heat, c) => Math.min(...columnOf(heat, c))));
-    const text = isRelative ? ratioText : loadText, ofWhat = isRelative ? " over the average" : "";
+    const text = showsRelative ? ratioText : loadText, ofWhat = showsRelative ? " over the average" : "";
     const onchange = (event) => {
       isRelative = event.target.checked;
       redraw();
@@ -136,7 +139,7 @@ const steps = {
     return [
       loadsOfSteps(data.steps) + computed.join(""),
       make("label", { class: "step" }, "Step ", slider, words),
-      make("label", {}, toggle, " colours relative to the average load of each step"),
+      hasAverages && make("label", {}, toggle, " colours relative to the average load of each step"),
       legend("cividis", text(low), text(most), `load of a PE${ofWhat}`),
       make("div", { class: "pair" }, ...pictures),
       note(`Frame: the chosen step.${dashed}`),

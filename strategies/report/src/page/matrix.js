@@ -49,7 +49,7 @@ function scaleOf(all) {
   const fewest = ({ bytes }) => bytes.reduce((least, x) => x && x < least ? x : least, high);
   const least = Math.min(...all.map((m) => isExact ? m.ends[0] : fewest(m)));
   // Cells of one size are all of the largest colour; empty cells are blank.
-  return { least, high, low: Math.max(1, Math.min(high / 4, least)), about: isExact ? "" : "about " };
+  return { least, high, low: Math.min(high / 4, least), about: isExact ? "" : "about " };
 }
 /** What lines of these kinds are. */
 function linesNote({ lines, isComplete }) {
@@ -77,7 +77,8 @@ function objectsPicture(m, scale) {
     : ` A cell joins ${countText(senders, "sender")} and ${countText(receivers, "receiver")}.`;
   const only = ["Rows are only the objects that send", "Columns are only the objects that receive"].map((text, side) =>
     sides[side] === everyone ? "" : ` ${text} (${sides[side].length} of ${everyone.length}).`).join("");
-  const across = `Row: sender; column: receiver; numbers: objects, counted from 0 (Migrations finds #N).${cells}${only}`;
+  const finds = data.objects.index.length && moves.exists() ? " (Migrations finds #N)" : "";
+  const across = `Row: sender; column: receiver; numbers: objects, counted from 0${finds}.${cells}${only}`;
   return matrixPicture(m, scale, "between objects, in their order", across, [columns, rows], [], said);
 }
 function pesPicture(it, m, lines, scale) {
@@ -121,7 +122,7 @@ const matrix = {
     return [
       sharesText(),
       least === high ? note(`${about}${bytesText(high)} in each cell with bytes.`)
-        : legend("viridis", about + bytesText(low), about + bytesText(high), "bytes, logarithmic"),
+        : legend("viridis", about + bytesText(Math.ceil(low)), about + bytesText(high), "bytes, logarithmic"),
       make("div", { class: "pair triple" }, objectsPicture(tasks, [low, high]),
         ...pair().map(([it], k) => pesPicture(it, placed[k], lines.lines, [low, high]))),
       data.heaviest_edges.length > 0 && asText(`The ${edges} as a table`, heaviestEdges),

@@ -119,7 +119,8 @@ function visibleBars(items, whole, value, place = (_, at) => [at * (whole / item
   items.forEach((item, at) => {
     const [begin, wide] = place(item, at), x = wide > 4 ? begin : half(begin);
     const width = wide > 4 ? wide - 1 : Math.max(0.5, half(begin + wide) - x);
-    if (!bars.has(x) || value(item) > value(bars.get(x).item)) bars.set(x, { item, x, width });
+    const key = wide < 0.5 ? x : `item ${at}`;
+    if (!bars.has(key) || value(item) > value(bars.get(key).item)) bars.set(key, { item, x, width });
   });
   return [...bars.values()];
 }
