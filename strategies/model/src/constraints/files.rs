@@ -218,9 +218,9 @@ impl Group {
                     memory::push(&mut objects, object)?;
                 }
             }
-            match objects.len() {
-                0 | 1 => Err(format!("{}; a group has at least two objects", expected())),
-                _ => Ok(Group { together, level, objects }),
+            match objects.iter().any(|object| *object != objects[0]) {
+                true => Ok(Group { together, level, objects }),
+                false => Err(format!("{}; a group has at least two objects", expected())),
             }
         })?;
         Ok(found.into_iter().map(|of| of.1).collect())
@@ -373,6 +373,7 @@ mod tests {
             ("near pe 0 1", "expected `together LEVEL"),
             ("apart rack 0 1", "the level is pe, node or switch"),
             ("apart pe 0", "at least two objects"),
+            ("together node 0 0", "at least two objects"),
             ("apart pe 0-99999999999", "more than"),
         ] {
             let (_, reason) = Group::parse(text).expect_err(text);
